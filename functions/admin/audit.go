@@ -113,8 +113,8 @@ func renderAudit(r audit.Report) (api.Audit, error) {
 			return api.Audit{}, err
 		}
 		a.Differences[i] = api.AuditDifference{
-			UserToken: d.User, Region: d.Region, Which: d.Which, What: d.What, Facet: d.Facet, Value: d.Value, HalfLife: d.HalfLife,
-			Want: want, Got: got,
+			UserToken: d.User, Region: d.Region, Which: d.Which, What: d.What, Facet: d.Facet, Value: d.Value,
+			HalfLife: d.HalfLife, Want: want, Got: got,
 		}
 	}
 	return a, nil

@@ -52,7 +52,8 @@ const (
 type dumpCursor struct {
 	Part  dumpPart `json:"part"`
 	Index string   `json:"index,omitempty"` // of objects
-	// Region is where the users of the page live, if each user of the app lives in a region of their own; "" is that of the app.
+	// Region is where the users of the page live, if each user of the app lives in a region of their own; "" is that of
+	// the app.
 	Region string `json:"region,omitempty"`
 	// After is the last object, user or event before the page; "" before the first one.
 	// That of an event is a place of package store.

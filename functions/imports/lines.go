@@ -158,5 +158,6 @@ func (h handler) restoreDeletion(ctx context.Context, app string, d deletion) er
 	if err := h.Profiles.RestoreDeletion(ctx, app, d.user, d.tombstone, d.types); err != nil {
 		return err
 	}
-	return purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil})
+	request := purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil}
+	return purge.Enqueue(ctx, h.Queue, h.Profiles, request)
 }

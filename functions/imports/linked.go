@@ -70,7 +70,8 @@ func (h handler) restoreLinked(ctx context.Context, app config.App, l linked) (i
 		if e.State != links.Dead {
 			continue
 		}
-		err := purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: app.ID, User: e.Known, DeletedUntil: e.Until.ReceivedUntil})
+		request := purge.Request{App: app.ID, User: e.Known, DeletedUntil: e.Until.ReceivedUntil}
+		err := purge.Enqueue(ctx, h.Queue, h.Profiles, request)
 		if err != nil {
 			return 0, err
 		}

@@ -366,5 +366,6 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 }
 
 func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
-	return purge.Enqueue(ctx, h.Queue, h.Profiles, purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()})
+	request := purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()}
+	return purge.Enqueue(ctx, h.Queue, h.Profiles, request)
 }

@@ -298,7 +298,8 @@ func (c *cutter) cutUsers(ctx context.Context, users Users, until time.Time) err
 
 // cut stores the shard that ends before the user to, and enqueues its task.
 func (c *cutter) cut(ctx context.Context, to string) error {
-	shard := Shard{N: c.n, Region: c.regions[0], From: c.from, To: to, State: ShardOpen, Next: c.from, PlannedUsers: int64(c.users)}
+	shard := Shard{N: c.n, Region: c.regions[0], From: c.from, To: to, State: ShardOpen, Next: c.from,
+		PlannedUsers: int64(c.users)}
 	if c.users == 0 {
 		// Without users the shard is done: users who arrive later get the new
 		// configuration.

@@ -202,7 +202,8 @@ func (r *Runner) end(ctx context.Context, job Job, state State, reason string) (
 		return job, fmt.Errorf("end %s %s: %w", r.Name, job.ID, err)
 	}
 	ended, err := r.Jobs.Update(ctx, job.App, job.ID, func(j *Job) error {
-		j.State, j.Error, j.Region, j.Totals, j.FinishedAt, j.ExpiresAt = state, reason, job.Region, totals, r.Now(), r.expiry()
+		j.State, j.Error, j.Region = state, reason, job.Region
+		j.Totals, j.FinishedAt, j.ExpiresAt = totals, r.Now(), r.expiry()
 		return nil
 	})
 	if errors.Is(err, ErrEnded) {

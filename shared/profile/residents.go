@@ -193,8 +193,8 @@ func (e *Engine) moveTo(ctx context.Context, app config.App, token string, to *E
 	}
 	move := app.In(e.env.region)
 	// A copy that began in other schemas of the log begins again.
-	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region, Births: to.env.region,
-		Phase: config.MoveUsers}
+	move.Move = config.Move{ID: fmt.Sprint(residentMove, app.Log.Generation), From: e.env.region, To: to.env.region,
+		Births: to.env.region, Phase: config.MoveUsers}
 	move.Residency = config.Residency{}
 	_, err = e.MoveUser(ctx, move, token, until)
 	return err

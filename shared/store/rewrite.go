@@ -40,11 +40,11 @@ func (d *LogDecoder) Written(e Entry) (LogEvent, error) {
 // errPage ends the reading of a page.
 var errPage = errors.New("the page is full")
 
-// rewritePage writes the next rows of a user's log in another region, in the schema that readers use, to another schema
-// here. It returns their number, and the place behind the last one. It leaves out what does not decode, or what the
+// rewritePage writes the next rows of a user's log in another region, in the schema that readers use, to another
+// schema here. It returns their number, and the place behind the last one. It leaves out what does not decode, or what the
 // other schema refuses: a verification of the migration finds them.
-func (s *Store) rewritePage(ctx context.Context, from *Store, app string, l schema.Layout, n schema.Name, user, after string,
-	page int) (count int, last string, err error) {
+func (s *Store) rewritePage(ctx context.Context, from *Store, app string, l schema.Layout, n schema.Name,
+	user, after string, page int) (count int, last string, err error) {
 	d, begin := NewLogDecoder(), after
 	if begin == "" {
 		begin = user

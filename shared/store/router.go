@@ -137,8 +137,8 @@ func (s *Store) everywhere(app string, do func(*Store) error) error {
 	return nil
 }
 
-// residences returns the stores of the regions in which users of an app live, if each has a region of their own; s alone
-// otherwise.
+// residences returns the stores of the regions in which users of an app live, if each has a region of their own; s
+// alone otherwise.
 func (s *Store) residences(app string) []*Store {
 	if s.tables.router == nil {
 		return []*Store{s}

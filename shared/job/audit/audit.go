@@ -126,8 +126,8 @@ func (a *Auditor) Sample(ctx context.Context, app config.App, n int) (Report, er
 // ctx reaches its deadline, Run returns the report so far, without an error.
 func (a *Auditor) Run(ctx context.Context, app config.App, users []string) (Report, error) {
 	r := &run{
-		Auditor: a, store: a.store, app: app, compiled: affinity.Compile(app.Strategy), readings: make(chan struct{}, maxReadings),
-		result: Report{Sampled: len(users), Differences: []Difference{}},
+		Auditor: a, store: a.store, app: app, compiled: affinity.Compile(app.Strategy),
+		readings: make(chan struct{}, maxReadings), result: Report{Sampled: len(users), Differences: []Difference{}},
 	}
 	if app.Residency.On() {
 		r.store = spread{a.store, a.engine, app}

@@ -9,7 +9,7 @@ import (
 )
 
 // spread are the rows of an app whose users live in regions of their own. What belongs to a user is read where the
-// user is held at that moment: one who moves meanwhile differs, and is read again.
+// user is held at that moment: one who moves in between differs, and is read again.
 type spread struct {
 	Rows
 	engine Engine
@@ -17,7 +17,8 @@ type spread struct {
 }
 
 // each calls do for the users of each region, in the order of the items that name them.
-func each[T any](ctx context.Context, s spread, items []T, user func(T) string, do func(at Rows, items []T) error) error {
+func each[T any](ctx context.Context, s spread, items []T, user func(T) string,
+	do func(at Rows, items []T) error) error {
 	var stores []*store.Store
 	in, known := map[*store.Store][]T{}, map[string]*store.Store{}
 	for _, item := range items {

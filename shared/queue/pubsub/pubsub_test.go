@@ -142,14 +142,18 @@ func TestTopicsOfRegions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range []struct{ app, want string }{
-		{"", "events dead"}, {"european", "events dead"}, {"american", "events.us dead.us"}, {"acme_shop", "events.us dead.us"}, {"lost", ""},
+	for _, c := range []struct{ app, region, want string }{
+		{"", "", "events dead"}, {"european", "", "events dead"}, {"american", "", "events.us dead.us"}, {"acme_shop", "", "events.us dead.us"}, {"lost", "", ""},
+		{"european", "us", "events.us dead.us"}, {"american", "eu", "events dead"}, {"european", "asia", ""}, // of users who live there
 	} {
 		f.published = nil
-		m := bus.Message{App: c.app, ReceivedAt: 1, Resolved: true, Body: []byte(`{"events":[{"eventType":"view","eventName":"a","index":"i","userToken":"u","filters":["f:v"]}]}`)}
+		m := bus.Message{App: c.app, Region: c.region, ReceivedAt: 1, Resolved: true, Body: []byte(`{"events":[{"eventType":"view","eventName":"a","index":"i","userToken":"u","filters":["f:v"]}]}`)}
 		published := b.Publish(t.Context(), m)
 		var push bus.Push
 		push.Message.MessageID, push.Message.Data, push.Message.Attributes = "1", []byte("{}"), map[string]string{bus.AttrApp: c.app}
+		if c.region != "" {
+			push.Message.Attributes[bus.AttrRegion] = c.region
+		}
 		buried := b.Bury(t.Context(), push, "why")
 		got := strings.TrimSpace(strings.ReplaceAll(strings.Join(f.published, ""), "projects/p/topics/", ""))
 		if (published == nil) != (c.want != "") || (buried == nil) != (c.want != "") || strings.Join(strings.Fields(got), " ") != c.want {

@@ -246,8 +246,8 @@ func (t *task) readRegion(ctx context.Context, region string, o profile.SweepOpt
 					p.Faults = []string{"there are users in " + region + " whose events could not be read"}
 				}
 			}
-			t.faults = slices.DeleteFunc(slices.Concat(faults, p.Faults), func(f string) bool { // an earlier attempt has named it
-				return slices.Contains(t.shard.Faults, f)
+			t.faults = slices.DeleteFunc(slices.Concat(faults, p.Faults), func(f string) bool {
+				return slices.Contains(t.shard.Faults, f) // an earlier attempt has named it
 			})
 			return t.progress(job.Progress{Next: p.Next, Counts: t.counted(), Faults: t.faults})
 		})

@@ -46,8 +46,8 @@ func (w *work) Process(ctx context.Context, j job.Job, app config.App, s job.Sha
 	here := *w
 	here.store = w.store.In(app.Region)
 	p := &pass{
-		work: &here, job: j, params: params, app: app, log: here.store.Events.Log(app.ID, app.Log), from: from, to: from.Other(),
-		rows: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
+		work: &here, job: j, params: params, app: app, log: here.store.Events.Log(app.ID, app.Log), from: from,
+		to: from.Other(), rows: store.Range{From: s.Next, To: s.To}, until: until, progress: progress, result: job.Progress{Next: s.Next},
 	}
 	switch j.Kind {
 	case kindBackfill:
