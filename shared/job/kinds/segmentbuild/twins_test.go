@@ -1,6 +1,7 @@
 package segmentbuild_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/serve/query"
@@ -169,6 +172,44 @@ func TestTwoRegionsAnswerAsOne(t *testing.T) {
 			w.two.order()
 			w.one.order()
 			w.wantSame("delta")
+		}
+	}
+}
+
+// A build or a delta of users in two regions whose process dies at any request leaves exact answers, and so does its
+// repetition.
+func TestListsOfResidentsSurviveCrashes(t *testing.T) {
+	for _, kind := range []string{"build", "delta"} {
+		for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
+			for at := 0; ; at += race.Or(29, 61) {
+				r := newSpread(t, t, 12, 6)
+				r.build()
+				r.run()
+				r.apply(r.seen(token(1), "c1", time.Hour), r.seen(token(2), "c1", time.Hour), r.seen(token(3), "c1", time.Hour))
+				must.Succeed(t, r.moves(t.Context(), token(5), "us"))
+				r.Now = r.Now.Add(time.Minute)
+				start := r.runner.Order
+				if kind == "build" {
+					start = func(ctx context.Context, app string) (bool, error) {
+						_, err := r.runner.StartManual(ctx, app)
+						return true, err
+					}
+				}
+				_, err := start(t.Context(), app)
+				must.Succeed(t, err)
+				calls := r.DieAt(at, f)
+				r.Drain()
+				r.run()
+				r.Gate = nil
+				what := fmt.Sprintf("a %s died at request %d", kind, at)
+				r.wantExact(what)
+				r.apply(r.seen(token(1), "c2", time.Hour), r.seen(token(4), "c2", time.Hour), r.seen(token(5), "c2", time.Hour))
+				r.order()
+				r.wantExact(what + ", another delta")
+				if at >= calls() {
+					break
+				}
+			}
 		}
 	}
 }
