@@ -26,8 +26,8 @@ func ofUser(cell []byte, user string) bool {
 	return found || !object && mentions(string(r.Event), user)
 }
 
-// RefusedTokens returns the tokens that a refused event may name, as a user or under an ID of a call. It is false if the
-// event is kept in part, or is no object: then it may name anybody.
+// RefusedTokens returns the tokens that a refused event may name, as a user or under an ID of a call. It is false if
+// the event is kept in part, or is no object: then it may name anybody.
 func RefusedTokens(event json.RawMessage) (tokens []string, whole bool) {
 	if len(event) == 0 {
 		return nil, true
