@@ -152,7 +152,11 @@ func (h handler) forgetInLists(ctx context.Context, request purge.Request) error
 	if until.Before(now) {
 		until = now // processes count by their own clocks
 	}
-	if err := h.Store.Usage.ForgetHotUser(ctx, request.App, request.User, now, until); err != nil {
+	region, err := h.Profiles.RegionOf(ctx, request.App, request.User)
+	if err != nil {
+		return err
+	}
+	if err := h.Store.Usage.ForgetHotUser(ctx, request.App, region, request.User, now, until); err != nil {
 		return err
 	}
 	state, known := states[request.User]

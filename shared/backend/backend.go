@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/backend/function"
 	"github.com/affinityengine/affinity/shared/deadline"
+	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/telemetry"
 	"github.com/affinityengine/affinity/shared/telemetry/export"
@@ -73,6 +74,8 @@ type Base struct {
 	// Documents hold the configuration and the jobs, Keys the keys.
 	Documents, Keys documents.Store
 	closeDocuments  func() error
+	// locations finds the regions of users whom the process writes behind its requests.
+	locations *location.Finder
 	// Regions are those of the deployment; none if it has one Bigtable instance.
 	Regions config.Regions
 }
@@ -84,15 +87,19 @@ func New(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store
 
 func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c *config.Store, cached *config.Cached,
 	ttl time.Duration) Base {
+	var locations *location.Finder
+	if s != nil {
+		locations = location.New(s.In, s.Home(), now)
+	}
 	return Base{
 		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s,
-		Usage:  usage.NewCounter(Buffered{s, cached}, now, log),
-		Config: c, CachedConfig: cached, Propagation: 2 * ttl,
+		Usage:  usage.NewCounter(Buffered{s, cached, locations}, now, log),
+		Config: c, CachedConfig: cached, Propagation: 2 * ttl, locations: locations,
 	}.WithLimits(limit.Defaults)
 }
 
 // Buffered returns the tables that the process writes behind its requests.
-func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig} }
+func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig, b.locations} }
 
 // startExporters starts what exports the process's spans and metrics, once: a function
 // whose backends do not open tries again.

@@ -46,8 +46,8 @@ func (e *Engine) listed(ctx context.Context, app config.App, token string, left 
 	return nil
 }
 
-// holds reports whether a token is in the region of e, for work over the tokens of one region. One that a mover has left
-// halfway is in the region that it leaves, and is listed as changed at its arrival. All tokens of an app without
+// holds reports whether a token is in the region of e, for work over the tokens of one region. One that a mover has
+// left halfway is in the region that it leaves, and is listed as changed at its arrival. All tokens of an app without
 // residency are.
 func (e *Engine) holds(ctx context.Context, app config.App, token string) (bool, error) {
 	if !app.Residency.On() {

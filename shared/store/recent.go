@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,8 +95,24 @@ func (s Recent) AddRecent(ctx context.Context, app string, events []RecentEvent)
 
 // List returns events of the sample of an app, the newest first, at most so many. since
 // leaves out those that the sample had at that time, by the clock of Bigtable; the zero
-// time leaves out none.
+// time leaves out none. Those of users who live in several regions are in the rows of these.
 func (s Recent) List(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
+	var events []RecentEvent
+	homes := s.residences(app)
+	for _, at := range homes {
+		there, err := at.listRecent(ctx, app, now, since, most)
+		if err != nil {
+			return nil, fmt.Errorf("read recent events of %s: %w", app, err)
+		}
+		events = append(events, there...)
+	}
+	if len(homes) > 1 {
+		slices.SortFunc(events, func(a, b RecentEvent) int { return strings.Compare(recentColumn(&a), recentColumn(&b)) })
+	}
+	return events[:min(most, len(events))], nil
+}
+
+func (s *Store) listRecent(ctx context.Context, app string, now, since time.Time, most int) ([]RecentEvent, error) {
 	var events []RecentEvent
 	var failed error
 	filters := []bigtable.Filter{bigtable.LatestNFilter(1)}
@@ -119,10 +136,7 @@ func (s Recent) List(ctx context.Context, app string, now, since time.Time, most
 		}
 		return true
 	}, bigtable.RowFilter(bigtable.ChainFilters(filters...)))
-	if err := errors.Join(err, failed); err != nil {
-		return nil, fmt.Errorf("read recent events of %s: %w", app, err)
-	}
-	return events, nil
+	return events, errors.Join(err, failed)
 }
 
 // DropRecent deletes the rows of an app that Recent no longer reads.

@@ -68,7 +68,7 @@ func (s RefusedTable) RecordRefused(ctx context.Context, app string, at time.Tim
 }
 
 func (s RefusedTable) record(ctx context.Context, app, key string, at time.Time, r Refusals) error {
-	if len(r.Counts) == 0 {
+	if len(r.Counts) == 0 && len(r.Events) == 0 {
 		return nil
 	}
 	table := s.tables.of(app, allUsers).refused
@@ -113,7 +113,8 @@ var newestCells = bigtable.RowFilter(bigtable.LatestNFilter(1))
 
 // ReadRefused returns refused events of an app, the newest first, and the number of
 // all refusals by reason, of the last RefusedDays days. It returns at most MaxRefused
-// events, and of each reason as many as of the others, as long as it has them.
+// events, and of each reason as many as of the others, as long as it has them. Those of users who live in several
+// regions are in the rows of these.
 func (s RefusedTable) ReadRefused(ctx context.Context, app string, now time.Time) ([]Refused, map[string]int64, error) {
 	within := bigtable.NewRange(app+",0", app+",:") // ':' follows the digits
 	ring, days, err := s.read(ctx, app, within, now)
@@ -136,7 +137,7 @@ func (s RefusedTable) read(ctx context.Context, app string, within bigtable.RowS
 	oldest := now.AddDate(0, 0, -RefusedDays)
 	ring, days := map[string][]Refused{}, map[string]map[string]int64{}
 	var failed error
-	err := s.tables.of(app, allUsers).refused.ReadRows(ctx, within, func(row bigtable.Row) bool {
+	take := func(row bigtable.Row) bool {
 		for column, n := range refusedCounts(row) {
 			day, reason, _ := strings.Cut(column, ",")
 			if day < oldest.UTC().Format(dayLayout) || day == ringColumn {
@@ -158,8 +159,14 @@ func (s RefusedTable) read(ctx context.Context, app string, within bigtable.RowS
 			}
 		}
 		return true
-	}, newestCells)
-	return ring, days, cmp.Or(failed, err)
+	}
+	for _, at := range s.residences(app) {
+		err := at.tables.of(app, allUsers).refused.ReadRows(ctx, within, take, newestCells)
+		if err = cmp.Or(failed, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	return ring, days, nil
 }
 
 // readRefused reads the rows of refused events and of refused links.

@@ -26,6 +26,59 @@ func ofUser(cell []byte, user string) bool {
 	return found || !object && mentions(string(r.Event), user)
 }
 
+// RefusedTokens returns the tokens that a refused event may name, as a user or under an ID of a call. It is false if
+// the event is kept in part, or is no object: then it may name anybody.
+func RefusedTokens(event json.RawMessage) (tokens []string, whole bool) {
+	if len(event) == 0 {
+		return nil, true
+	}
+	if bytes.TrimLeft(event, " \t\r\n")[0] != '{' {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(event))
+	decoder.UseNumber()
+	err := eachNamed(decoder, "", func(token string) { tokens = append(tokens, token) })
+	return tokens, err == nil
+}
+
+// naming are the keys, in lower case, whose values may be tokens.
+var naming = map[string]bool{"usertoken": true, "authenticatedusertoken": true, "userid": true, "anonymousid": true,
+	"previousid": true}
+
+// eachNamed calls fn with the tokens in the next value of a text, which has a key, at any depth.
+func eachNamed(decoder *json.Decoder, key string, fn func(token string)) error {
+	value, err := decoder.Token()
+	if err != nil {
+		return err
+	}
+	switch v := value.(type) {
+	case json.Delim:
+		for decoder.More() {
+			if v == '{' {
+				name, err := decoder.Token()
+				if err != nil {
+					return err
+				}
+				key, _ = name.(string)
+			}
+			if err := eachNamed(decoder, key, fn); err != nil {
+				return err
+			}
+		}
+		_, err = decoder.Token()
+		return err
+	case string:
+		if naming[strings.ToLower(key)] {
+			fn(v)
+		}
+	case json.Number:
+		if naming[strings.ToLower(key)] {
+			fn(v.String())
+		}
+	}
+	return nil
+}
+
 // tokenIs reports whether a JSON object has a user's token, and whether the text is
 // an object as a whole. It reads a text that is cut up to its end.
 func tokenIs(text []byte, user string) (found, object bool) {

@@ -156,23 +156,29 @@ func (s Usage) PutHotUsers(ctx context.Context, app string, day usage.Day, shard
 const deletedColumn = "deleted"
 
 // ForgetHotUser removes a user of an app from the hot users, and says in the table up to which
-// time their events are deleted, for the processes that still hold some in memory.
-func (s Usage) ForgetHotUser(ctx context.Context, app, user string, now, until time.Time) error {
-	err := s.everywhere(app, func(s *Store) error { return s.forgetHotUser(ctx, app, user, now, until) })
+// time their events are deleted, for the processes that still hold some in memory: in the region in which the user
+// lives, if the users of the app have regions of their own.
+func (s Usage) ForgetHotUser(ctx context.Context, app, region, user string, now, until time.Time) error {
+	var err error
+	if region == "" {
+		err = s.each(app, func(s *Store) error { return s.markHotUser(ctx, app, user, until) })
+	} else {
+		err = s.In(region).markHotUser(ctx, app, user, until)
+	}
+	if err == nil {
+		err = s.everywhere(app, func(s *Store) error { return s.Usage.DropHotUser(ctx, app, user, now) })
+	}
 	if err != nil {
 		return fmt.Errorf("remove a user of %s from the hot users: %w", app, err)
 	}
 	return nil
 }
 
-func (s *Store) forgetHotUser(ctx context.Context, app, user string, now, until time.Time) error {
-	table, m := s.tables.of(app, allUsers).usage, bigtable.NewMutation()
-	// First, so that a process that writes the user behind the scan sees it.
+// markHotUser comes before the scan, so that a process that writes the user behind it sees the mark.
+func (s *Store) markHotUser(ctx context.Context, app, user string, until time.Time) error {
+	m := bigtable.NewMutation()
 	m.Set(familyHot, deletedColumn, bigtable.Now(), binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli())))
-	if err := table.Apply(ctx, deletedUserKey(app, user), m); err != nil {
-		return err
-	}
-	return s.Usage.DropHotUser(ctx, app, user, now)
+	return s.tables.of(app, allUsers).usage.Apply(ctx, deletedUserKey(app, user), m)
 }
 
 // DropHotUser removes a user of an app from the hot users of one region.
@@ -289,16 +295,21 @@ func (s Usage) Usage(ctx context.Context, app string, from, to usage.Day) (map[u
 	return days, err
 }
 
-// HotUsers returns the users of an app with the most events.
+// HotUsers returns the users of an app with the most events, wherever they live.
 func (s Usage) HotUsers(ctx context.Context, app string, from, to usage.Day) ([]usage.User, error) {
 	var all []usage.User
-	err := s.scanUsage(ctx, app, from, to, familyHot, func(_ usage.Day, _ string, value []byte) error {
-		var users []usage.User
-		err := json.Unmarshal(value, &users)
-		all = append(all, users...)
-		return err
-	})
-	return usage.Merge(all), err
+	for _, at := range s.residences(app) {
+		err := at.scanUsage(ctx, app, from, to, familyHot, func(_ usage.Day, _ string, value []byte) error {
+			var users []usage.User
+			err := json.Unmarshal(value, &users)
+			all = append(all, users...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return usage.Merge(all), nil
 }
 
 // scanUsage calls fn with the newest cell of each column of a family.

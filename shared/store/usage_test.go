@@ -122,7 +122,7 @@ func testHotUserIsForgotten(t *testing.T, s fixture) {
 	}
 	now := usageDay.Time().Add(time.Hour)
 	for _, until := range []time.Time{now, now.Add(time.Minute)} { // a purge is repeated
-		must.Succeed(t, s.Usage.ForgetHotUser(ctx, app, "ann", now, until))
+		must.Succeed(t, s.Usage.ForgetHotUser(ctx, app, "", "ann", now, until))
 		deleted, err := s.Usage.Deleted(ctx, app, []usage.User{bob, ann})
 		if want := (map[string]time.Time{"ann": until}); err != nil || !maps.EqualFunc(deleted, want, time.Time.Equal) {
 			t.Errorf("deleted: %v, %v, want %v", deleted, err, want)

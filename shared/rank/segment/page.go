@@ -25,7 +25,8 @@ type User struct {
 // others whose profiles were read. Their tokens decide between equal Orders, so the
 // caller looks up the Tokens and calls Page. Of one Order there are at most limit users
 // of each delta, and limit of all base parts, whose users are in the order of tokens. Where parts are those of several
-// regions, which each begin with a part that begins with the first of all tokens, it is limit of the base parts of each.
+// regions, which each begin with a part that begins with the first of all tokens, it is limit of the base parts of
+// each.
 func Candidates(parts []Part, hits [][]Hit, read []User, limit int) []User {
 	all := slices.Clone(read)
 	for i, of := range hits {

@@ -34,8 +34,8 @@ func (of room) same(other room) bool {
 	return of.region == other.region && of.manifest.Version == other.manifest.Version
 }
 
-// readRooms reads the manifests in force. The error is a *NotReadyError if one does not answer queries. Before users may
-// live in other regions than that of the app, these need no manifest.
+// readRooms reads the manifests in force. The error is a *NotReadyError if one does not answer queries. Before users
+// may live in other regions than that of the app, these need no manifest.
 func (r *Reader) readRooms(ctx context.Context, app config.App) ([]room, error) {
 	regions := app.UserRegions()
 	rooms := make([]room, len(regions))

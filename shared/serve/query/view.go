@@ -15,8 +15,8 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// view is a manifest with what a process has learned about its parts. If each user of the app has a region of their own,
-// it is of the manifests of all regions: the parts of one follow those of another.
+// view is a manifest with what a process has learned about its parts. If each user of the app has a region of their
+// own, it is of the manifests of all regions: the parts of one follow those of another.
 type view struct {
 	appID   string
 	readAt  time.Time

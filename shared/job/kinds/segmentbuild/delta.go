@@ -71,6 +71,7 @@ func (r *Runner) orderIn(ctx context.Context, app config.App) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	task.Region = request.Region // it runs near the users
 	return true, r.Queue.Create(ctx, task)
 }
 

@@ -1,7 +1,7 @@
 // Package segmentexport writes the users of a saved segment to a file: a line of JSON
 // for each, with their token and the score of the first filter. The file lies in pieces
-// in the table segments, whose rows Bigtable drops after 7 days. If each user of the app has a region of their own, each
-// region has a file of the users who lived there, of the same name.
+// in the table segments, whose rows Bigtable drops after 7 days. If each user of the app has a region of their
+// own, each region has a file of the users who lived there, of the same name.
 //
 // A job is one shard, whose task finds all users as of one instant and writes a file of
 // its own: two deliveries of the task may run at once. The result of the job names the
@@ -80,7 +80,8 @@ var (
 // Runner starts exports and runs their tasks. It is safe for concurrent use.
 type Runner struct{ *job.Runner }
 
-// New returns the runner. files returns what keeps the files of a region. It sets the name, the work and the users of r.
+// New returns the runner. files returns what keeps the files of a region. It sets the name, the work and the
+// users of r.
 func New(r job.Runner, source Source, files func(region string) Files) *Runner {
 	r.Name, r.Work, r.Users = "segmentexport", work{source: source, files: files}, nil
 	return &Runner{job.New(r)}

@@ -32,12 +32,19 @@ type harness struct {
 	users []int // by look, how many there are; the last one stays
 	looks int
 	err   error // of the next look
+
+	residents bool // every second user lives in us, the others in eu
 }
 
 func newHarness(t *testing.T, users ...int) *harness {
 	settings := job.Settings{ShardUsers: 1, Budget: time.Minute, Attempts: 100}
 	h := &harness{Harness: jobtest.New(t, segmentexport.Collection, 0, settings), users: users}
-	h.store, _ = storetest.NewWithClient(t, h.Dial()...)
+	return h.on(settings, storetest.New(t, h.Dial()...))
+}
+
+// on lets the harness work on a store.
+func (h *harness) on(settings job.Settings, s *store.Store) *harness {
+	h.store = s
 	h.runner = segmentexport.New(h.Parts(settings), h, func(region string) segmentexport.Files { return h.store.In(region).Segments })
 	h.Runner = h.runner.Runner
 	return h
@@ -52,7 +59,11 @@ func (h *harness) Each(_ context.Context, _ config.App, _ segment.Condition, fn 
 	look := h.looks
 	h.looks++
 	for i := range h.users[min(look, len(h.users)-1)] {
-		if err := fn(query.User{Token: token(look, i), Score: float64(i)}); err != nil {
+		u := query.User{Token: token(look, i), Score: float64(i)}
+		if h.residents {
+			u.Region = []string{"eu", "us"}[i%2]
+		}
+		if err := fn(u); err != nil {
 			return 0, err
 		}
 	}
@@ -72,16 +83,19 @@ func (h *harness) start() job.Job {
 }
 
 // file returns the lines of a file.
-func (h *harness) file(name string) []api.SegmentUser {
+func (h *harness) file(name string) []api.SegmentUser { return h.fileOf("", name) }
+
+// fileOf returns the lines of the file of a region.
+func (h *harness) fileOf(region, name string) []api.SegmentUser {
 	h.T.Helper()
-	ctx := h.T.Context()
-	chunks, lines, complete, err := h.store.Segments.Export(ctx, jobtest.App, name)
+	ctx, s := h.T.Context(), h.store.In(region)
+	chunks, lines, complete, err := s.Segments.Export(ctx, jobtest.App, name)
 	if err != nil || !complete {
 		h.T.Fatalf("complete %v, error %v", complete, err)
 	}
 	var all []api.SegmentUser
 	for n := range chunks {
-		chunk, err := h.store.Segments.ReadExportChunk(ctx, jobtest.App, name, n)
+		chunk, err := s.Segments.ReadExportChunk(ctx, jobtest.App, name, n)
 		must.Succeed(h.T, err)
 		for line := range strings.Lines(string(chunk)) {
 			var u api.SegmentUser
