@@ -13,8 +13,8 @@
 // read the profiles of the users who are listed from the cut on.
 //
 // If each user of the app has a region of their own, each region has a manifest, parts and a list of changes of
-// the users who live there. A build makes the parts of all regions, and a delta those of one. Who has moved is listed in both
-// regions, and nobody but the one in which they live has them in a part that was made since.
+// the users who live there. A build makes the parts of all regions, and a delta those of one. Who has moved is
+// listed in both regions, and nobody but the one in which they live has them in a part that was made since.
 //
 // A crash at any point leaves the manifest of before, or the next one: nothing reads a
 // part that no manifest names. What a crash leaves behind is dropped by the task that
