@@ -254,6 +254,44 @@ func TestResidentIsCleanedOnceTheCopyIsRight(t *testing.T) {
 	r.expect(2)
 }
 
+// A row that was closed points to where a user has begun, at an epoch that is lower. A process that comes by it does not
+// take that user for one who has not arrived.
+func TestClosedRowBringsNobody(t *testing.T) {
+	r := newResidents(t)
+	must.Succeed(t, r.live("u", "us"))
+	misled := func(event store.LogEvent) *profile.Engine {
+		must.Succeed(t, r.us.Locations.Copy(ctx, appID, "u", store.Location{Region: "eu", Since: 1}))
+		e := r.process(r.apps)
+		e.InRegion("us")
+		_, err := e.Apply(ctx, r.app(), []store.LogEvent{event})
+		must.Succeed(t, err)
+		return e
+	}
+	r.eng = misled(r.at(1))
+	if done, err := r.eng.Fold(ctx, r.app(), "u"); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	for range 3 {
+		r.clean("u", "eu")
+		if r.row("eu").Owner.State == store.Moved {
+			break
+		}
+	}
+	if owner := r.row("eu").Owner; owner.State != store.Moved {
+		t.Fatalf("the row in eu is %+v", owner)
+	}
+	begun := r.row("us").Owner
+	r.eng = misled(r.at(2))
+	r.expect(2)
+	if now := r.row("us").Owner; now != begun {
+		t.Errorf("the owner was %+v, and is %+v: what was left arrived in its place", begun, now)
+	}
+	for range 3 {
+		r.clean("u", "eu")
+	}
+	r.livesOnlyIn("u", "us")
+}
+
 // A process that remembers the region of before, although the wait is over and the stub is gone, looks again.
 func TestResidentIsFoundWithoutTheStub(t *testing.T) {
 	r := newResidents(t)

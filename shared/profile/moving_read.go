@@ -76,7 +76,7 @@ func follow(ctx context.Context, app config.App, token string, from place, parts
 		if err != nil {
 			return place{}, err
 		}
-		if row.Owner.Epoch < from.row.Owner.Epoch {
+		if row.Owner.Epoch < needed(app, from.row.Owner) {
 			from.departed = true
 			return from, nil
 		}

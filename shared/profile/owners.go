@@ -48,7 +48,7 @@ func (e *Engine) takeOwned(ctx context.Context, app config.App, token string, ne
 				both, err = true, log(ctx, to, row)
 			}
 		case o.State == store.Moved:
-			return row, elsewhere{o.Region, o.Epoch}
+			return row, elsewhere{o.Region, needed(app, o)}
 		default:
 			var born bool
 			if born, err = e.assignOwner(ctx, app, token); born {
@@ -148,7 +148,7 @@ func (e *Engine) complete(ctx context.Context, app config.App, token string) err
 		if err != nil {
 			return err
 		}
-		if old.Owner.State == store.Moved && old.Owner.Region == e.env.region && old.Owner.Epoch > last.Owner.Epoch {
+		if old.Owner.State == store.Moved && old.Owner.Region == e.env.region && needed(app, old.Owner) > last.Owner.Epoch {
 			last, left = old, other
 		}
 	}

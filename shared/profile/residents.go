@@ -288,6 +288,15 @@ const (
 	closed  = 2
 )
 
+// needed returns the epoch that the row of a user must have reached in the region to which a row that has moved points.
+// A row that was closed has sent nobody there: the user may have begun there, at any epoch.
+func needed(app config.App, moved store.Owner) int64 {
+	if app.Residency.On() && moved.Epoch <= closed {
+		return 0
+	}
+	return moved.Epoch
+}
+
 // closeLeft lets the row of a token in the region of e, which says nothing, say that it has moved to where it lives, if
 // the log here has events of it. After that the instant of its location becomes now: only then the row is closed, so
 // that what is left is removed after the wait.
