@@ -118,14 +118,11 @@ func (e *Enqueuer) enqueue(ctx context.Context, app config.App, user string) err
 	if err != nil {
 		return err
 	}
-	if app.Residency.On() {
-		task.Region = app.Region // that of the users, whom the body names
-	}
 	if e.known(task.Name) {
 		return nil
 	}
 	if app.Residency.On() {
-		task.Region = app.Region // of these users
+		task.Region = app.Region // of these users, whom the body names
 	}
 	if err := e.queue.Create(ctx, task); err != nil {
 		return err
