@@ -84,7 +84,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	api := API{
 		Ingest: ingest.New(ingest.Backends{Base: base, Auth: who, Bus: messages, Enricher: enricher, Refused: refusals}),
 		Imports: imports.New(imports.Backends{Base: base, Auth: who, Queue: tasks, Enricher: enricher,
-			Profiles: engine, Refused: refusals, Warehouse: outbox.Over(topics, engine, base.Now, log)}),
+			Profiles: engine, Refused: refusals, Warehouse: outbox.Over(topics, profile.ResidentsOf(engine), base.Now, log)}),
 		Profiles:   profiles.New(profiles.Backends{Base: base, Auth: who, Queue: tasks, Profiles: engine}),
 		Rank:       rank.Over(base, who, engine, tasks, s.Jobs),
 		Strategies: strategies.Over(base, who, engine, tasks, s.Jobs),

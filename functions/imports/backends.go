@@ -59,6 +59,6 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 		Base: base, Auth: auth.New(base.CachedConfig, s.Auth, base.Usage.Key), Queue: tasks,
 		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig),
 		Profiles: profiles, Refused: refusals,
-		Warehouse: outbox.Over(topics, profiles, base.Now, log),
+		Warehouse: outbox.Over(topics, profile.ResidentsOf(profiles), base.Now, log),
 	}), nil
 }

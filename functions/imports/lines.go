@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/archive"
 	"github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
@@ -159,5 +160,5 @@ func (h handler) restoreDeletion(ctx context.Context, app string, d deletion) er
 		return err
 	}
 	request := purge.Request{App: app, User: d.user, DeletedUntil: d.tombstone.ReceivedUntil}
-	return purge.Enqueue(ctx, h.Queue, h.Profiles, request)
+	return purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request)
 }

@@ -71,7 +71,7 @@ func (h handler) restoreLinked(ctx context.Context, app config.App, l linked) (i
 			continue
 		}
 		request := purge.Request{App: app.ID, User: e.Known, DeletedUntil: e.Until.ReceivedUntil}
-		err := purge.Enqueue(ctx, h.Queue, h.Profiles, request)
+		err := purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request)
 		if err != nil {
 			return 0, err
 		}

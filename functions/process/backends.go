@@ -61,7 +61,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	function.AtExit(refusals.Flush)
 	recent := recent.New(base.Buffered(), profiles.StatesOf, base.Now, log)
 	function.AtExit(recent.Flush)
-	h := newHandler(Backends{Base: base, Bus: messages, Warehouse: outbox.Over(topics, profiles, base.Now, log),
+	h := newHandler(Backends{Base: base, Bus: messages, Warehouse: outbox.Over(topics, profile.ResidentsOf(profiles), base.Now, log),
 		Enricher: enrich.New(base.Store.Catalog, base.CachedConfig), Profiles: profiles, Refused: refusals, Sampled: recent})
 	function.AtExit(h.messages.Flush)
 	return h.router(), nil

@@ -367,5 +367,5 @@ func (h handler) forget(ctx context.Context, app, user string) (time.Time, error
 
 func (h handler) enqueuePurge(ctx context.Context, appID, user string, until time.Time) error {
 	request := purge.Request{App: appID, User: user, DeletedUntil: until.UnixMilli()}
-	return purge.Enqueue(ctx, h.Queue, h.Profiles, request)
+	return purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request)
 }

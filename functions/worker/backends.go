@@ -56,7 +56,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.Counters().Each(base.Metrics.Watch)
 	all := jobs.Open(base, tasks, s.Jobs, profiles, messages)
-	rows := outbox.Over(topics, profiles, base.Now, log)
+	rows := outbox.Over(topics, profile.ResidentsOf(profiles), base.Now, log)
 	deletions := deletion.New(jobrunner.Open(base, tasks, s.Jobs, deletion.Collection), base.Config, base.Store.Rows,
 		outbox.Forgetting{Documents: config.Documents{Store: base.Documents, Keys: base.Keys}, Outbox: rows}, deletion.Late)
 	return New(Backends{Base: base, Jobs: all, Deletions: deletions, Queue: tasks, Profiles: profiles,

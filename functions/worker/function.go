@@ -26,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/job/tasks/refresh"
 	"github.com/affinityengine/affinity/shared/job/tasks/relocate"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -129,7 +130,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	}
 	if !request.Last {
 		request.Last = true
-		if err := purge.Enqueue(ctx, h.Queue, h.Profiles, request); err != nil {
+		if err := purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +153,7 @@ func (h handler) forgetInLists(ctx context.Context, request purge.Request) error
 	if until.Before(now) {
 		until = now // processes count by their own clocks
 	}
-	region, err := h.Profiles.RegionOf(ctx, request.App, request.User)
+	region, err := profile.ResidentsOf(h.Profiles).RegionOf(ctx, request.App, request.User)
 	if err != nil {
 		return err
 	}

@@ -39,16 +39,21 @@ func (r Residents) Lives(ctx context.Context, app config.App, token string) (str
 
 // RegionOf returns the region in which a user lives, by what the process knows; that of the app for a user without a
 // location. It is empty in an app whose users all live in its region, and for one that does not exist.
-func (e *Engine) RegionOf(ctx context.Context, appID, token string) (string, error) {
-	app, err := e.appOf(ctx, appID)
+func (r Residents) RegionOf(ctx context.Context, appID, token string) (string, error) {
+	app, err := r.engine.appOf(ctx, appID)
 	if errors.Is(err, config.ErrNotFound) || err == nil && !app.Residency.On() {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	found, err := e.env.regions.finder.Find(ctx, app, token)
+	found, err := r.engine.env.regions.finder.Find(ctx, app, token)
 	return cmp.Or(found.Region, app.Residency.Home), err
+}
+
+// StatesOf is StatesOf of the engine.
+func (r Residents) StatesOf(ctx context.Context, appID string, users []string) (map[string]store.User, error) {
+	return r.engine.StatesOf(ctx, appID, users)
 }
 
 // ResidenceRefused reports that a user cannot live in a region.
@@ -142,6 +147,8 @@ func (e *Engine) moveAlone(ctx context.Context, app config.App, token, region st
 	switch {
 	case app.Residency.Mode != config.ResidencyOn:
 		return ResidenceRefused{fmt.Sprintf("all users of app %s live in its region: residency is not on", app.ID)}
+	case app.Residency.Leave[region] != "":
+		return ResidenceRefused{fmt.Sprintf("users of app %s leave %s for %s", app.ID, region, app.Residency.Leave[region])}
 	case !slices.Contains(app.Residency.Regions, region):
 		return ResidenceRefused{fmt.Sprintf("users of app %s do not live in %q: its residency names %v", app.ID, region,
 			app.Residency.Regions)}

@@ -202,8 +202,8 @@ func (r Residency) keeps(was Residency) error {
 		return fault.New(fault.Invalid, "residency: users may live in %s, so it stays on", strings.Join(was.Regions, ", "))
 	}
 	for _, region := range was.Regions {
-		if !slices.Contains(r.Regions, region) && was.Leave[region] == "" {
-			return fault.New(fault.Invalid, "residency: users may live in %q; let them leave it before it is taken out", region)
+		if !slices.Contains(r.Regions, region) {
+			return fault.New(fault.Invalid, "residency: users may live in %q; let them leave it, and it is taken out", region)
 		}
 	}
 	return nil
@@ -282,6 +282,37 @@ func (s *Store) SetResidency(ctx context.Context, appID string, to Residency,
 		return App{}, fmt.Errorf("set residency of app %q: %w", appID, err)
 	}
 	return app, nil
+}
+
+// LeaveRegion takes a region out of the setting of an app that all users have left, and returns the app afterwards.
+// Countries whose users would begin there have the region to which they moved.
+func (s *Store) LeaveRegion(ctx context.Context, appID, region string) (app App, err error) {
+	err = s.changeApp(ctx, appID, func(old App) (App, []documents.Write, error) {
+		app = old.withoutRegion(region)
+		return app, nil, nil
+	})
+	if err != nil {
+		return App{}, fmt.Errorf("take region %s out of app %q: %w", region, appID, err)
+	}
+	return app, nil
+}
+
+func (a App) withoutRegion(region string) App {
+	r := a.Residency
+	to := r.Leave[region]
+	if to == "" {
+		return a
+	}
+	r.Regions = slices.DeleteFunc(slices.Clone(r.Regions), func(one string) bool { return one == region })
+	r.Leave, r.Map = maps.Clone(r.Leave), maps.Clone(r.Map)
+	delete(r.Leave, region)
+	for country, one := range r.Map {
+		if one == region {
+			r.Map[country] = to
+		}
+	}
+	a.Residency, a.ChangedAt = r, Stamp(time.Time{})
+	return a
 }
 
 // Resident returns an app, and whether each of its users has a region of their own. For other apps it may answer from

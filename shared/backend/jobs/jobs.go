@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
 )
@@ -33,8 +34,9 @@ type Jobs struct {
 	DateRows     *daterows.Runner
 	LinkPreviews *linkpreview.Runner
 	segmentjobs.Segmenting
-	// Moves moves apps between regions; it is nil in a deployment without regions.
-	Moves *move.Runner
+	// Moves moves apps between regions, and Residents users; both are nil in a deployment without regions.
+	Moves     *move.Runner
+	Residents *residents.Runner
 	// More are kinds that a program adds to those above.
 	More []job.Kind
 }
@@ -46,7 +48,7 @@ func (all Jobs) Kinds() []job.Kind {
 		all.Exports,
 	}
 	if all.Moves != nil {
-		kinds = append(kinds, all.Moves)
+		kinds = append(kinds, all.Moves, all.Residents)
 	}
 	return append(kinds, all.More...)
 }
@@ -88,6 +90,8 @@ func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profil
 	if stores, first := b.Store.Regions(); stores != nil {
 		all.Moves = move.New(runner(move.Collection), b.Config, move.Regions{First: first, Rows: stores}, profiles,
 			b.Longest(), all.arrived)
+		all.Residents = residents.New(runner(residents.Collection),
+			residents.Work{Store: b.Store, Profiles: profiles, Config: b.Config, Now: b.Now, Settle: b.Settle()})
 	}
 	return all
 }

@@ -81,9 +81,9 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages me
 		RefusedLinks: refused.NewLinks(base.Buffered(), base.Usage, base.Now, base.Log),
 	}
 	profile.IdentitiesOf(b.Profiles).SetRefused(b.RefusedLinks.Record)
-	b.Warehouse = outbox.Over(messages.warehouse, b.Profiles, base.Now, base.Log)
+	b.Warehouse = outbox.Over(messages.warehouse, profile.ResidentsOf(b.Profiles), base.Now, base.Log)
 	if watch := o.Watch.Topics; watch != nil && messages.warehouse != nil {
-		b.Warehouse = outbox.Over(watch(messages.warehouse), b.Profiles, base.Now, base.Log)
+		b.Warehouse = outbox.Over(watch(messages.warehouse), profile.ResidentsOf(b.Profiles), base.Now, base.Log)
 	}
 	b.Sampled = recent.New(base.Buffered(), b.Profiles.StatesOf, base.Now, base.Log)
 	refreshes := refresh.New(tasks, base.Now, base.Log)

@@ -41,8 +41,9 @@ type Counts struct {
 	Cleaned int64 // of whom the region holds nothing any more
 }
 
-// Config changes the setting of an app.
+// Config reads and changes the setting of an app.
 type Config interface {
+	App(ctx context.Context, appID string) (config.App, error)
 	LeaveRegion(ctx context.Context, appID, region string) (config.App, error)
 }
 
@@ -85,7 +86,7 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 	}
 	const kind = "nightly"
 	_, err = r.StartAlone(ctx, app, kind, errBusy, func() (job.Job, error) {
-		return r.Create(ctx, job.Job{App: app.ID, ID: kind + "-" + night.Date, Kind: kind, Concurrency: 2, Params: Params{}}, 0)
+		return job.Job{App: app.ID, ID: kind + "-" + night.Date, Kind: kind, Concurrency: 2, Params: Params{}}, nil
 	})
 	if errors.Is(err, errBusy) {
 		return nil
@@ -102,9 +103,9 @@ func (w Work) Process(ctx context.Context, _ job.Job, app config.App, shard job.
 		if err != nil || left {
 			return err
 		}
-		return progress(job.Progress{Next: user + "\x00", Counts: job.CountsFrom(c)})
+		return progress(job.Progress{Next: user + "\x00", Counts: job.Count(c)})
 	})
-	return job.Progress{Next: next, Done: next == "", Counts: job.CountsFrom(c)}, err
+	return job.Progress{Next: next, Done: next == "", Counts: job.Count(c)}, err
 }
 
 // waited begins the place of a verification that has waited. No token begins with it.
@@ -201,7 +202,7 @@ func (w Work) Close(ctx context.Context, j job.Job) error {
 	if j.State != job.Done {
 		return nil
 	}
-	app, err := w.Profiles.App(ctx, j.App)
+	app, err := w.Config.App(ctx, j.App)
 	if errors.Is(err, config.ErrNotFound) {
 		return nil
 	}
@@ -229,7 +230,11 @@ func (w Work) Close(ctx context.Context, j job.Job) error {
 
 // erase removes what a region holds of an app but the details of jobs.
 func (w Work) erase(ctx context.Context, appID string, there *store.Store) error {
-	for _, table := range store.TableNames() {
+	tables, err := store.TableNames()
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
 		if table == store.TableJobs {
 			continue
 		}

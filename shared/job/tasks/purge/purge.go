@@ -46,7 +46,7 @@ func Task(r Request) (queue.Task, error) {
 	return task, err
 }
 
-// Homes say where users live whom tasks name: a profile.Engine does.
+// Homes say where users live whom tasks name: profile.Residents do.
 type Homes interface {
 	// RegionOf returns the region in which a user lives; empty unless each user of the app has a region of their own.
 	RegionOf(ctx context.Context, app, user string) (string, error)

@@ -1,0 +1,33 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
+)
+
+// A region that all users have left is taken out of the setting, and its countries have the one to which users moved. No
+// other is.
+func TestRegionIsLeft(t *testing.T) {
+	s := config.NewMemory()
+	must.Succeed(t, s.CreateApp(t.Context(), config.App{ID: "shop", Region: "eu"}))
+	r := config.Residency{Mode: config.ResidencyPrepare, Regions: []string{"eu", "us", "asia"}}
+	for _, mode := range []config.ResidencyMode{config.ResidencyPrepare, config.ResidencyOn} {
+		r.Mode = mode
+		_, err := s.SetResidency(t.Context(), "shop", r, 0)
+		must.Succeed(t, err)
+	}
+	r.Rule, r.Map = config.ByHeader, map[string]string{"US": "us", "JP": "asia"}
+	r.Leave = map[string]string{"asia": "us"}
+	_, err := s.SetResidency(t.Context(), "shop", r, 0)
+	must.Succeed(t, err)
+	for _, region := range []string{"us", "asia"} {
+		app, err := s.LeaveRegion(t.Context(), "shop", region)
+		must.Succeed(t, err)
+		r = app.Residency
+	}
+	if len(r.Regions) != 2 || len(r.Leave) > 0 || r.Map["JP"] != "us" || r.Map["US"] != "us" {
+		t.Errorf("the setting is %s", r)
+	}
+}
