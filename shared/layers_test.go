@@ -40,6 +40,7 @@ var layers = []layer{
 	{"shared/score/strategy", "event fault", ""},
 	{"shared/score/affinity", "event score/strategy wire", ""},
 	{"shared/score/schema", "score/affinity event", ""},
+	{"shared/score/consent", "score/affinity event fault", ""},
 	{"shared/score/history", "score/affinity event score/schema wire", ""},
 	{"shared/score/explain", "score/affinity event score/schema score/strategy", ""},
 	{"shared/api", "catalog event score/strategy", ""},
@@ -55,7 +56,7 @@ var layers = []layer{
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
-	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy cache", ""},
+	{"shared/app/config", "app/documents score/consent catalog fault app/limit score/schema score/strategy cache", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
@@ -80,7 +81,7 @@ var layers = []layer{
 	{"shared/profile/dictionary", "score/affinity score/history cache", ""},
 	{"shared/profile/links", "score/affinity event wire", ""},
 	{"shared/profile/location", "app/config cache store", ""},
-	{"shared/profile", "admission score/affinity app/config cache deadline profile/dictionary event score/history profile/links profile/location store wire", ""},
+	{"shared/profile", "admission score/affinity app/config cache score/consent deadline profile/dictionary event score/history profile/links profile/location store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
 	{"shared/intake/refused", "store app/usage cache", ""},
 	{"shared/intake/recent", "score/schema store cache", ""},
@@ -156,7 +157,7 @@ var layers = []layer{
 	{"shared/local/affinitytest", "score/affinity event score/strategy", ""},
 	{"shared/local/boosttest", "rank/boost local/simulate", ""},
 	{"shared/local/storetest", "local/cpu local/disk local/emulator local/must local/rows local/testmain store", anything},
-	{"shared/local/configtest", "app/documents catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
+	{"shared/local/configtest", "app/documents score/consent catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
 	{"shared/local/jobtest", "app/documents app/config event job local/must queue score/strategy", "grpc"},
 }
 
@@ -182,11 +183,11 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
+	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire admission app/documents cache score/affinity backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
+const all = "wire admission app/documents cache score/affinity score/consent backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

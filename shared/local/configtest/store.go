@@ -7,6 +7,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -30,6 +31,7 @@ type (
 		SetConsistency(ctx context.Context, appID string, c config.Consistency) error
 		SetBrowserRanking(ctx context.Context, appID string, on bool) error
 		SetSegments(ctx context.Context, appID string, on bool) error
+		SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (config.App, error)
 		SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
 		SetResidency(ctx context.Context, appID string, to config.Residency, settle time.Duration) (config.App, error)
 		SetLimits(ctx context.Context, appID string, n limit.Numbers) error
