@@ -54,14 +54,14 @@ func (v *env) newBuilder(ctx context.Context, appID string) *history.Builder {
 }
 
 // add adds the next event. A block holds no event of a type that the user has opted out
-// of: their writers are about to drop these, and opting in deletes them.
+// of, or that counts for no purpose: their writers are about to drop these, and opting in, or a grant, excludes them.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	p.events++
 	ev, err := p.decoder.Event(row)
 	if err != nil {
 		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
 	}
-	if p.user.row.OptedOut.Has(ev.Type) {
+	if p.user.row.OptedOut.Has(ev.Type) || !p.user.view.Keeps(ev.Type, ev.Name, ev.Time, row.Receipt()) {
 		return nil
 	}
 	if !p.entered || row.Pos.Compare(p.gap.To) >= 0 {

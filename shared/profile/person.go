@@ -159,7 +159,7 @@ func absorbed(app config.App, token string, row store.User) bool {
 
 // exclusionOf is what a row excludes.
 func exclusionOf(row store.User) links.Exclusion {
-	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut}
+	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut, Consents: string(row.Consents)}
 }
 
 // excluding returns a row that excludes x.

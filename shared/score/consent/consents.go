@@ -162,7 +162,8 @@ func (c Consents) Append(b []byte) []byte {
 	return b
 }
 
-var errDamaged = errors.New("the consents of the row are damaged, or of a newer version")
+// ErrDamaged reports consents that this version does not read.
+var ErrDamaged = errors.New("the consents of the row are damaged, or of a newer version")
 
 // Parse parses what Append has appended. An error means that nobody may take the user for one who was never asked.
 func Parse(b []byte) (Consents, error) {
@@ -179,13 +180,13 @@ func Parse(b []byte) (Consents, error) {
 		asked, err5 := binary.ReadUvarint(r)
 		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || State(state) > Withdrawn ||
 			i > 0 && c[i-1].Purpose >= number {
-			return nil, errDamaged
+			return nil, ErrDamaged
 		}
 		c[i] = Consent{number, State(state), affinity.Tombstone{DeletedUntil: int64(deleted),
 			ReceivedUntil: int64(deleted + received)}, int64(asked)}
 	}
 	if len(c) == 0 || r.Len() > 0 {
-		return nil, errDamaged
+		return nil, ErrDamaged
 	}
 	return c, nil
 }
