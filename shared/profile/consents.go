@@ -310,3 +310,17 @@ func views(app config.App, rows map[string]store.User) (map[string]*consent.View
 	}
 	return found, errors.Join(failed...)
 }
+
+// viewOfBoth returns what is kept of the events of a token that count for a user, by the rows of both.
+func viewOfBoth(app config.App, row, of store.User, token string) (*consent.View, error) {
+	if !app.Purposes.On() {
+		return nil, nil
+	}
+	own, err := consentsOf(app.ID, token, row)
+	if err != nil {
+		return nil, err
+	}
+	known, err := consentsOf(app.ID, token, of)
+	view, _ := app.Purposes.Of(app.Purposes.Both(own, known), consent.Kept, 0)
+	return view, err
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -40,6 +41,7 @@ type packer struct {
 // follow each other may share both.
 func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte, builder *history.Builder, decoder *store.LogDecoder) *packer {
+	u.setView(app.For(consent.Kept))
 	return &packer{
 		env: f.env, appID: app.ID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
 		builder: builder, decoder: decoder,

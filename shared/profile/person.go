@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -46,6 +48,8 @@ type Other struct {
 	intervals []links.Interval
 	row       store.User // excludes what the rows of both exclude
 	links     links.Cell
+	// view says what counts by what both grant.
+	view *consent.View
 	// log has the events while the app moves: the token may be in another region than the user. nil: the user's has them.
 	log *store.Log
 }
@@ -124,6 +128,9 @@ func (p *Person) join(app config.App, name string, of store.User, other place) e
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
 		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
+		if o.view, err = viewOfBoth(app, row, of, name); err != nil {
+			return err
+		}
 		if app.Owned() {
 			log := other.at.logs.of(app)
 			o.log = &log
@@ -143,6 +150,7 @@ func (p *Person) SameAs(other Person) bool {
 	same := slices.Equal(p.links.DeadRanges(), other.links.DeadRanges())
 	return same && slices.EqualFunc(p.Others, other.Others, func(a, b Other) bool {
 		return a.Token == b.Token && slices.Equal(a.intervals, b.intervals) && exclusionOf(a.row) == exclusionOf(b.row) &&
+			reflect.DeepEqual(a.view, b.view) &&
 			slices.Equal(a.links.DeadRanges(), b.links.DeadRanges())
 	})
 }
@@ -222,7 +230,7 @@ func (o *Other) ranges(within history.Range) []store.UserRange {
 
 // counts reports whether an event of these ranges counts for the user.
 func (o *Other) counts(row store.LogRow) bool {
-	return !row.Excluded(o.row) && !o.links.Dropped(row.Time, row.Receipt())
+	return !row.Excluded(o.row) && keeps(o.view, row) && !o.links.Dropped(row.Time, row.Receipt())
 }
 
 // logged is an event of a log, or why the log cannot be read further.

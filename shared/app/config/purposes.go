@@ -16,9 +16,9 @@ func (a App) For(on consent.Surface) App {
 	return a
 }
 
-// WithPurposes returns the app with other purposes, and reports whether that changes the app. If other events or facets
-// count, the scoring version rises: no stored profile is valid any more. The error is of kind fault.Invalid, or
-// ErrMoving.
+// WithPurposes returns the app with other purposes, and reports whether that changes the app. Then the scoring version
+// rises: no stored profile, and none that another process has packed, is valid any more. The error is of kind
+// fault.Invalid, or ErrMoving.
 func (a App) WithPurposes(purposes []consent.Purpose) (App, bool, error) {
 	next, err := a.Purposes.With(purposes)
 	if err != nil || next.Equal(a.Purposes) {
@@ -27,7 +27,7 @@ func (a App) WithPurposes(purposes []consent.Purpose) (App, bool, error) {
 	if a.Moving() {
 		return a, false, fmt.Errorf("app %q, a change of purposes: %w", a.ID, ErrMoving)
 	}
-	if a.StrategyVersion > 0 && !next.KeepsAs(a.Purposes) {
+	if a.StrategyVersion > 0 {
 		a.StrategyVersion++
 		a.ScoringVersion = a.StrategyVersion
 	}

@@ -124,18 +124,6 @@ func (s Setting) Equal(o Setting) bool {
 	})
 }
 
-// KeepsAs reports whether another setting keeps the same events and facets of each user.
-func (s Setting) KeepsAs(o Setting) bool {
-	bare := func(s Setting) Setting {
-		s.Purposes, s.Last = slices.Clone(s.Purposes), 0
-		for i := range s.Purposes {
-			s.Purposes[i].Surfaces = nil
-		}
-		return s
-	}
-	return bare(s).Equal(bare(o))
-}
-
 // Unserved returns the types whose events no purpose keeps, whatever users grant.
 func (s Setting) Unserved() []event.Type {
 	if !s.On() {
