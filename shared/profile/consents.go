@@ -36,7 +36,8 @@ type Consented struct {
 // Set grants the purposes of grants whose value is true for a user, and withdraws the others. From its return on, no
 // answer has what counts for withdrawn purposes alone. For one that is granted again, only events count that are
 // received afterwards, by clocks that differ by less than the slack. Granted or withdrawn twice, a purpose
-// stays as it is. The error is a consent.UnknownError for a purpose that the app does not have.
+// stays as it is. The error, of kind fault.Invalid, names a
+// purpose that the app does not have.
 func (c Consents) Set(ctx context.Context, app config.App, user string, grants map[string]bool) (Consented, error) {
 	return c.change(ctx, app, user, func(had consent.Consents, t affinity.Tombstone) (consent.Consents, bool, error) {
 		return app.Purposes.Ask(had, grants, t, t.DeletedUntil)

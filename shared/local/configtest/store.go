@@ -31,7 +31,6 @@ type (
 		SetConsistency(ctx context.Context, appID string, c config.Consistency) error
 		SetBrowserRanking(ctx context.Context, appID string, on bool) error
 		SetSegments(ctx context.Context, appID string, on bool) error
-		SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (config.App, error)
 		SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
 		SetResidency(ctx context.Context, appID string, to config.Residency, settle time.Duration) (config.App, error)
 		SetLimits(ctx context.Context, appID string, n limit.Numbers) error
@@ -40,6 +39,7 @@ type (
 		UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
 	}
 	keysAndStrategies interface {
+		SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (config.App, error)
 		Keys(ctx context.Context, appID string) ([]config.Key, error)
 		PutKey(ctx context.Context, appID string, key config.Key) error
 		DeleteKey(ctx context.Context, appID, hash string) error

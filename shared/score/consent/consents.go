@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
@@ -20,7 +20,7 @@ type State uint8
 const (
 	Default State = iota
 	Granted
-	Withdrawn
+	withdrawn
 )
 
 // Consent is what a user has said of a purpose, by its number.
@@ -51,24 +51,19 @@ func (p *Purpose) grants(c Consent) bool {
 	return c.State == Granted || c.State == Default && p.Default
 }
 
-// UnknownError names a purpose that the app does not have.
-type UnknownError struct{ Purpose string }
-
-// Error names the purpose.
-func (e UnknownError) Error() string { return fmt.Sprintf("the app has no purpose %q", e.Purpose) }
-
 // Ask returns the consents once a user has granted, true, or withdrawn some purposes, by name. now is the clock, and
 // covers what was received until now; asked is when the user said so (ms). changes reports that other events may count
-// for a purpose than before. The error is an UnknownError.
+// for a purpose than before. The error, of kind
+// fault.Invalid, names a purpose that the app does not have.
 func (s Setting) Ask(c Consents, grants map[string]bool, now affinity.Tombstone,
 	asked int64) (next Consents, changes bool, err error) {
 	states := make(map[uint8]State, len(grants))
 	for name, granted := range grants {
 		i := slices.IndexFunc(s.Purposes, func(p Purpose) bool { return p.Name == name })
 		if i < 0 {
-			return c, false, UnknownError{name}
+			return c, false, fault.New(fault.Invalid, "the app has no purpose %.100q", name)
 		}
-		if states[s.Purposes[i].Number] = Withdrawn; granted {
+		if states[s.Purposes[i].Number] = withdrawn; granted {
 			states[s.Purposes[i].Number] = Granted
 		}
 	}
@@ -178,7 +173,7 @@ func Parse(b []byte) (Consents, error) {
 		deleted, err3 := binary.ReadUvarint(r)
 		received, err4 := binary.ReadUvarint(r)
 		asked, err5 := binary.ReadUvarint(r)
-		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || State(state) > Withdrawn ||
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || State(state) > withdrawn ||
 			i > 0 && c[i-1].Purpose >= number {
 			return nil, ErrDamaged
 		}
@@ -201,7 +196,7 @@ func (s Setting) Both(a, b Consents) Consents {
 		p := &s.Purposes[i]
 		x, _, _ := a.of(p.Number)
 		y, _, _ := b.of(p.Number)
-		one := Consent{Purpose: p.Number, State: Withdrawn, Since: advanced(x.Since, y.Since), Asked: max(x.Asked, y.Asked)}
+		one := Consent{Purpose: p.Number, State: withdrawn, Since: advanced(x.Since, y.Since), Asked: max(x.Asked, y.Asked)}
 		if p.grants(x) && p.grants(y) {
 			one.State = Granted
 		}
