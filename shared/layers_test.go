@@ -99,7 +99,7 @@ var layers = []layer{
 	{"shared/job/tasks/bands", "app/config queue", ""},
 	{"shared/job/tasks/night", "app/config queue", ""},
 	{"shared/job/tasks/refresh", "app/config event queue", ""},
-	{"shared/job/audit", "admission score/affinity app/config event score/history profile/links queue score/schema store score/strategy telemetry wire", ""},
+	{"shared/job/audit", "score/consent admission score/affinity app/config event score/history profile/links queue score/schema store score/strategy telemetry wire", ""},
 	{"shared/job", "app/documents score/affinity app/config queue", ""},
 	{"shared/job/kinds/recompute", "app/config job profile store", ""},
 	{"shared/job/kinds/crowdbuild", "score/consent score/affinity catalog app/config rank/crowd job profile store wire", ""},

@@ -389,26 +389,3 @@ func TestPurgeMeetsGrant(t *testing.T) {
 		})
 	})
 }
-
-// Events that serve no purpose which the user grants are dropped in each of the ways to the log.
-func TestEventsOfNoPurposeAreDropped(t *testing.T) {
-	onEveryConsent(t, func(t *testing.T, s *harness) {
-		for name, apply := range map[string]func([]store.LogEvent) (profile.Outcome, error){
-			"a message": func(e []store.LogEvent) (profile.Outcome, error) { return s.eng.Apply(ctx, s.app(), e) },
-			"an import": func(e []store.LogEvent) (profile.Outcome, error) { return s.eng.Import(ctx, s.app(), e) },
-			"a message that is given up": func(e []store.LogEvent) (profile.Outcome, error) {
-				m := s.startApply(s.neverFolding(), e...)
-				s.step(m, 1) // it is in the log
-				s.kill(m)
-				return profile.Outcome{Withheld: len(e)}, s.eng.Abandon(ctx, s.app(), e)
-			},
-		} {
-			o, err := apply([]store.LogEvent{s.view(0), s.view(second)})
-			if err != nil || o != (profile.Outcome{Withheld: 2}) {
-				t.Errorf("%s: %+v, %v", name, o, err)
-			}
-			s.expect(0)
-			s.expectRows(0)
-		}
-	})
-}

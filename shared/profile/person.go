@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
@@ -24,6 +25,7 @@ type Person struct {
 	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
 	links  links.Cell
+	view   *consent.View
 }
 
 // Link is an entry of an anonymous token.
@@ -70,11 +72,11 @@ func (i Identities) Of(ctx context.Context, app config.App, token string) (Perso
 // Person returns the person of a token whose row has been read. The rows of other tokens are read after it, so
 // that a computation that follows knows every change of links that the person shows.
 func (i Identities) Person(ctx context.Context, app config.App, user string, row store.User) (Person, error) {
-	p := Person{User: user}
-	if len(row.Links) == 0 {
-		return p, nil
+	view, err := viewOfBoth(app, row, row, user)
+	p := Person{User: user, view: view}
+	if len(row.Links) == 0 || err != nil {
+		return p, err
 	}
-	var err error
 	if p.links, err = linksOf(app.ID, user, row); err != nil {
 		return p, err
 	}
@@ -178,6 +180,18 @@ func excluding(row store.User, x links.Exclusion) store.User {
 
 // Dropped reports whether an event of the user's own log was deleted with a known user for whom it counted.
 func (p *Person) Dropped(row store.LogRow) bool { return p.links.Dropped(row.Time, row.Receipt()) }
+
+// Counts returns the counts of an event whose facets count for the user by what they grant, and whether the event does.
+// token is that of the log which has the event.
+func (p *Person) Counts(token string, e affinity.Event, receipt int64) ([]affinity.Count, bool) {
+	view := p.view
+	for i := range p.Others {
+		if token == p.Others[i].Token {
+			view = p.Others[i].view
+		}
+	}
+	return view.Counts(e, receipt)
+}
 
 // ReadOriginals calls fn for the events of a range of time, in the order of time: all those in the user's own
 // log, and those of other tokens that count for the user. token is that of the log which has the event. log is that of
