@@ -117,8 +117,8 @@ func (d *deletion) setConsents(ctx context.Context, app config.App, token string
 		case err != nil:
 			return Consented{}, err
 		case next.Same(had):
-			// An earlier attempt may have ended before it told others. The ticket has been drawn.
-			err = d.tellConsents(ctx, app, token, of)
+			// An earlier attempt may have died after its mutation. The ticket has been drawn.
+			err = d.listConsents(ctx, app, token, of)
 			return consented(app, had, len(had) > 0), err
 		}
 		var manifest []byte
@@ -149,7 +149,7 @@ func (d *deletion) markConsents(ctx context.Context, app config.App, token strin
 	return d.endLinks(ctx, app, token, of)
 }
 
-func (d *deletion) tellConsents(ctx context.Context, app config.App, token string, of place) error {
+func (d *deletion) listConsents(ctx context.Context, app config.App, token string, of place) error {
 	if err := d.markConsents(ctx, app, token, of); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func TestBlockInTheBandOfAGrant(t *testing.T) {
 		s.clock += second
 		s.consent("ads", true)
 		s.foldSoon()
-		s.apply(s.ahead(30 * second))
+		s.apply(s.ahead(90 * second)) // behind the block
 		for on, want := range map[consent.Surface]float64{consent.Kept: 60, consent.Rank: 60, consent.Export: 30, consent.Feeds: 0} {
 			r, err := s.eng.Read(ctx, s.app().For(on), "u", 0)
 			if err != nil || red(r) != want {

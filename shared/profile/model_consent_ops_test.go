@@ -14,6 +14,9 @@ const (
 	changePurges
 )
 
+// mostConsentTickets is after how many tickets no change begins again: two of them may overtake each other without end.
+const mostConsentTickets = 9
+
 // change makes the next step of a process that changes what a user grants, opts out of, or has deleted.
 func (m *consentModel) change(s consentState, i int, each func(consentState)) {
 	c := &s.c[i]
@@ -26,6 +29,9 @@ func (m *consentModel) change(s consentState, i int, each func(consentState)) {
 	op := m.ops[i][c.op]
 	switch c.at {
 	case changeBegins:
+		if s.row.ticket >= mostConsentTickets {
+			return
+		}
 		if c.begun == 0 {
 			c.begun = s.clock
 		}
