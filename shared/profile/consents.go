@@ -16,8 +16,8 @@ import (
 )
 
 // The consents of a user lie behind the opt-out in one cell of the row. A change of them is written like that of an
-// opt-out: on condition of a ticket that was drawn before the clock was read. It raises no tombstone. In its place the same
-// mutation empties the manifest and adds a mark, because blocks and profiles of before hold what no longer counts.
+// opt-out: on condition of a ticket that was drawn before the clock was read. It raises no tombstone. In its
+// place the same mutation empties the manifest and adds a mark, because blocks and profiles of before hold what no longer counts.
 
 // Consents are the operations on what users grant.
 type Consents struct{ engine *Engine }
@@ -139,8 +139,8 @@ func (d *deletion) setConsents(ctx context.Context, app config.App, token string
 	return Consented{}, fmt.Errorf("set consents of %s,%s: messages drew tickets %d times", app.ID, token, maxOptOuts)
 }
 
-// markConsents marks the known users of an anonymous token whose consents have changed. of has the row of a ticket drawn
-// after the change. The events of other tokens follow the row of a known user when they are read.
+// markConsents marks the known users of an anonymous token whose consents have changed. of has the row of a
+// ticket drawn after the change. The events of other tokens follow the row of a known user when they are read.
 func (d *deletion) markConsents(ctx context.Context, app config.App, token string, of place) error {
 	cell, err := linksOf(app.ID, token, of.row)
 	if err != nil || cell.Role != links.Anonymous {

@@ -137,7 +137,8 @@ func (r *reading) plan(u *computation) {
 	u.whole = r.tailed(u)
 	gaps = r.useTail(u, gaps)
 	for _, g := range gaps {
-		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 && u.view == nil && !u.apart() {
+		gap := store.UserRange{User: u.token, From: g.From, To: g.To}
+		if u.row.OptedOut == 0 && u.view == nil && !u.apart() {
 			r.ranges = append(r.ranges, gap)
 		} else {
 			r.sift(u, gap)

@@ -185,7 +185,8 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 	return rd
 }
 
-// view returns what counts by the consents of a row, and of another token's if there is one. Damaged ones grant nothing.
+// view returns what counts by the consents of a row, and of another token's if there is one. Damaged ones grant
+// nothing.
 func (r *run) view(row store.User, other *store.User) *consent.View {
 	if !r.app.Purposes.On() {
 		return nil

@@ -10,8 +10,8 @@ import (
 // exportedUsers is how many users of a segment an export reads again at a time.
 const exportedUsers = 1000
 
-// exported returns an fn that passes on those users who meet the condition by what counts for exports, too: an app may use
-// other events for these than to find users. rest passes on the last ones.
+// exported returns an fn that passes on those users who meet the condition by what counts for exports, too: an app may
+// use other events for these than to find users. rest passes on the last ones.
 func (r *Reader) exported(ctx context.Context, app config.App, where segment.Condition,
 	fn func(User) error) (some func(User) error, rest func() error, err error) {
 	q, err := where.Compile(app.Strategy)

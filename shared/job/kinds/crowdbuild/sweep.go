@@ -110,7 +110,8 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	}
 	before, faults := s.counts, s.faults
 	s.user, s.begun, s.next = "", 0, ""
-	end, err := s.Source.SweepObjects(ctx, app.For(consent.Recommend), store.Range{From: s.from, To: s.shard.To}, options, s.add,
+	app = app.For(consent.Recommend)
+	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add,
 		func(p profile.SweepProgress) error {
 			s.endUser()
 			s.counts.Users, s.begun = before.Users+p.Users, 0
