@@ -17,7 +17,8 @@ import (
 
 // The consents of a user lie behind the opt-out in one cell of the row. A change of them is written like that of an
 // opt-out: on condition of a ticket that was drawn before the clock was read. It raises no tombstone. In its
-// place the same mutation empties the manifest and adds a mark, because blocks and profiles of before hold what no longer counts.
+// place the same mutation empties the manifest and adds a mark, because blocks and profiles of before hold what no
+// longer counts.
 
 // Consents are the operations on what users grant.
 type Consents struct{ engine *Engine }
