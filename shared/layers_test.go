@@ -40,6 +40,7 @@ var layers = []layer{
 	{"shared/score/strategy", "event fault", ""},
 	{"shared/score/affinity", "event score/strategy wire", ""},
 	{"shared/score/schema", "score/affinity event", ""},
+	{"shared/score/consent", "score/affinity event fault", ""},
 	{"shared/score/history", "score/affinity event score/schema wire", ""},
 	{"shared/score/explain", "score/affinity event score/schema score/strategy", ""},
 	{"shared/api", "catalog event score/strategy", ""},
@@ -55,7 +56,7 @@ var layers = []layer{
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
-	{"shared/app/config", "app/documents catalog fault app/limit score/schema score/strategy cache", ""},
+	{"shared/app/config", "app/documents score/consent catalog fault app/limit score/schema score/strategy cache", ""},
 	{"shared/app/auditlog", "app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
@@ -80,7 +81,7 @@ var layers = []layer{
 	{"shared/profile/dictionary", "score/affinity score/history cache", ""},
 	{"shared/profile/links", "score/affinity event wire", ""},
 	{"shared/profile/location", "app/config cache store", ""},
-	{"shared/profile", "admission score/affinity app/config cache deadline profile/dictionary event score/history profile/links profile/location store wire", ""},
+	{"shared/profile", "admission score/affinity app/config cache score/consent deadline profile/dictionary event score/history profile/links profile/location store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
 	{"shared/intake/refused", "store app/usage cache", ""},
 	{"shared/intake/recent", "score/schema store cache", ""},
@@ -90,20 +91,20 @@ var layers = []layer{
 	{"shared/intake/export", "score/affinity api intake/enrich event fault profile/links score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
-	{"shared/serve/ranker", "admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
-	{"shared/serve/query", "cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
-	{"shared/serve/page", "admission catalog app/config event rank/feed rank/ranking serve/ranker store cache", ""},
+	{"shared/serve/ranker", "score/consent admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
+	{"shared/serve/query", "score/consent cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
+	{"shared/serve/page", "score/consent admission catalog app/config event rank/feed rank/ranking serve/ranker store cache", ""},
 	{"shared/job/tasks/purge", "app/config event queue", ""},
 	{"shared/job/tasks/afterimport", "app/config queue", ""},
 	{"shared/job/tasks/bands", "app/config queue", ""},
 	{"shared/job/tasks/night", "app/config queue", ""},
 	{"shared/job/tasks/refresh", "app/config event queue", ""},
-	{"shared/job/audit", "admission score/affinity app/config event score/history profile/links queue score/schema store score/strategy telemetry wire", ""},
+	{"shared/job/audit", "score/consent admission score/affinity app/config event score/history profile/links queue score/schema store score/strategy telemetry wire", ""},
 	{"shared/job", "app/documents score/affinity app/config queue", ""},
 	{"shared/job/kinds/recompute", "app/config job profile store", ""},
-	{"shared/job/kinds/crowdbuild", "score/affinity catalog app/config rank/crowd job profile store wire", ""},
-	{"shared/job/kinds/segmentexport", "api app/config fault job rank/segment serve/query store", ""},
-	{"shared/job/kinds/segmentbuild", "admission app/config job profile queue rank/segment store wire", ""},
+	{"shared/job/kinds/crowdbuild", "score/consent score/affinity catalog app/config rank/crowd job profile store wire", ""},
+	{"shared/job/kinds/segmentexport", "score/consent api app/config fault job rank/segment serve/query store", ""},
+	{"shared/job/kinds/segmentbuild", "score/consent admission app/config job profile queue rank/segment store wire", ""},
 	{"shared/job/kinds/daterows", "catalog app/config event job store", ""},
 	{"shared/job/kinds/backtests", "score/affinity api judge/backtest catalog app/config event fault job profile store score/strategy judge/tune", ""},
 	{"shared/job/kinds/linkpreview", "score/affinity api app/config fault score/history job judge/preview profile profile/links profile/view serve/ranker score/schema store", ""},
@@ -124,7 +125,7 @@ var layers = []layer{
 	{"functions/ingest", "admission api web/auth backend cache event/bus queue/pubsub app/config/kmscipher intake/enrich event fault backend/function web/httpapi app/limit intake/refused store api/track app/usage", "http"},
 	{"functions/imports", "admission score/affinity api intake/archive app/auditlog web/auth backend cache app/config intake/enrich event event/bus intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile profile/links job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse/outbox store app/usage", "http"},
 	{"functions/profiles", "admission score/affinity api app/auditlog web/auth backend app/config event score/explain app/config/kmscipher backend/function score/history web/httpapi app/limit profile profile/links profile/view job/tasks/purge queue queue/taskqueue intake/recent rank/segment store score/strategy cache", "http"},
-	{"functions/rank", "admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker score/strategy", "http"},
+	{"functions/rank", "score/consent admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview judge/suggest profile queue queue/taskqueue serve/ranker store score/strategy app/usage", "http"},
 	{"functions/catalog", "admission api app/auditlog web/auth backend job/tasks/afterimport job/tasks/bands catalog app/config event backend/function web/httpapi app/limit queue queue/taskqueue store", "http"},
 	{"functions/admin", "admission score/affinity api job/audit app/auditlog web/auth backend backend/answers backend/jobs judge/backtest app/config rank/crowd event intake/export fault backend/function score/history web/httpapi job job/kinds/backtests job/kinds/crowdbuild job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich app/limit profile profile/view queue queue/taskqueue score/schema serve/query store score/strategy judge/tune app/usage wire", "http"},
@@ -156,7 +157,7 @@ var layers = []layer{
 	{"shared/local/affinitytest", "score/affinity event score/strategy", ""},
 	{"shared/local/boosttest", "rank/boost local/simulate", ""},
 	{"shared/local/storetest", "local/cpu local/disk local/emulator local/must local/rows local/testmain store", anything},
-	{"shared/local/configtest", "app/documents catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
+	{"shared/local/configtest", "app/documents score/consent catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
 	{"shared/local/jobtest", "app/documents app/config event job local/must queue score/strategy", "grpc"},
 }
 
@@ -182,11 +183,11 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
+	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire admission app/documents cache score/affinity backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
+const all = "wire admission app/documents cache score/affinity score/consent backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -94,6 +94,8 @@ func (h handler) addAll(ctx context.Context, of explained, x *explain.Explanatio
 			} else {
 				l.Deleted = of.person.Dropped(row)
 			}
+			counts, kept := of.person.Counts(token, e, l.Receipt)
+			l.Counts, l.Deleted = counts, l.Deleted || !kept
 			x.Add(l)
 		}
 		for ; err == nil && x.Held() > held; held += heldStep {

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/boost"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -50,7 +51,7 @@ func (h handler) boosts(w http.ResponseWriter, r *http.Request, app config.App, 
 	}
 	h.Usage.Reads(app.ID, 1)
 	// All affinities: the limit counts those that the engine can express.
-	read, err := profile.IdentitiesOf(h.Profiles).Read(r.Context(), app, user, 0)
+	read, err := profile.IdentitiesOf(h.Profiles).Read(r.Context(), app.For(consent.Boosts), user, 0)
 	if err != nil {
 		return fmt.Errorf("read profile: %w", err)
 	}

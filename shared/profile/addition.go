@@ -5,15 +5,13 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
-	"math"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/cache"
-	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -230,14 +228,15 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 		return addition{}, false
 	}
 	arrivals, clear := make([]affinity.Arrival, 0, len(events.events)+len(events.linked)), true
+	view, _ := app.Purposes.Of(u.consents, consent.Kept, 0)
 	for _, e := range events.events {
 		if clear {
-			arrivals, clear = d.arrive(arrivals, u.row, &cell, e, now)
+			arrivals, clear = d.arrive(arrivals, u.row, view, &cell, e, now)
 		}
 	}
 	for _, e := range events.linked {
 		if clear {
-			arrivals, clear = d.arriveFrom(ctx, app.ID, arrivals, u, &cell, e, others[e.User], now)
+			arrivals, clear = d.arriveFrom(ctx, app, arrivals, u, &cell, e, others[e.User], now)
 		}
 	}
 	if !clear {
@@ -256,43 +255,6 @@ func (d *adder) addTo(ctx context.Context, app config.App, c *affinity.Compiled,
 	}
 	d.counters.Added.Add(1)
 	return addition{u, next, base.Counted.Additions}, true
-}
-
-// arrive appends an event that has arrived at a user's log, unless the row excludes it. It returns false if the row
-// does not tell, or it may not count yet.
-func (d *adder) arrive(to []affinity.Arrival, row store.User, cell *links.Cell, e *store.LogEvent,
-	now int64) ([]affinity.Arrival, bool) {
-	if row.Excludes(e.Type, e.Time, math.MaxInt64) {
-		return to, true // whatever its receipt
-	}
-	if receipt := e.ReceivedAt(); row.Excludes(e.Type, e.Time, receipt) || cell.Dropped(e.Time, receipt) {
-		return to, false // another delivery of it may count, and has the filters of this one now
-	}
-	time := position(e).Time
-	if time > now+d.reach() {
-		return to, false
-	}
-	return append(to, affinity.Arrival{ID: e.ID, Event: affinity.Event{
-		Time: time, Type: e.Type, Name: e.Name, Counts: e.Counts, Index: e.Index, ObjectIDs: e.ObjectIDs,
-	}}), true
-}
-
-// arriveFrom is arrive of an event of an anonymous token whose row has been read after the ticket of the known user. It
-// returns false, too, if the event does not count for the user by that row, or a block covers it.
-func (d *adder) arriveFrom(ctx context.Context, appID string, to []affinity.Arrival, known *user, list *links.Cell,
-	e *store.LogEvent, row store.User, now int64) ([]affinity.Arrival, bool) {
-	if listed, shut := list.Lists(e.User); !listed || shut {
-		return to, false
-	}
-	m, err := d.memberOf(ctx, appID, known, e.User, row, links.Open)
-	if m == nil || err != nil || m.damaged {
-		return to, false // the computation reports it
-	}
-	holds := slices.ContainsFunc(m.intervals, func(i links.Interval) bool { return i.Holds(e.Time) })
-	if _, covered := uncover(m.manifest, m.row.Tombstone(), []history.Pos{position(e)}); !holds || covered {
-		return to, false
-	}
-	return d.arrive(to, m.row, &m.cell, e, now)
 }
 
 // additions returns how much the bases of a user list, and when they are computed again.

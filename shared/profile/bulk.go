@@ -225,6 +225,7 @@ func (run *bulkRun) next(ctx context.Context, r store.Range) (*group, error) {
 		}
 		run.setRowOf(ctx, run.app.ID, &u.user, row)
 		run.setReading(&u.user, now, now, run.app)
+		run.forSurface(u, gr)
 		if u.stale {
 			gr.stale++
 		}

@@ -2,7 +2,9 @@ package profile
 
 import (
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // bulkUser is a user of a group.
@@ -30,4 +32,17 @@ func (u *bulkUser) expect(id history.BlockID) {
 		u.missing = map[history.BlockID]bool{}
 	}
 	u.missing[id] = true
+}
+
+// forSurface makes a run for a surface, which gives each profile to its caller, compute what is not the stored one.
+func (run *bulkRun) forSurface(u *bulkUser, gr *group) {
+	if u.use == consent.All || u.fault != nil {
+		return
+	}
+	if u.profile != nil {
+		u.profile = nil
+		gr.result.Known--
+	}
+	u.stale = u.use == consent.Part && run.options.Each != nil && u.row.Ticket > 0 && !u.row.Gone() &&
+		u.row.Owner.State != store.Moved
 }

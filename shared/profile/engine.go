@@ -138,6 +138,8 @@ type Outcome struct {
 	Applied int // in the log, and counted by every read from now on
 	Deleted int // dropped: they were received before the deletion of their user
 	Refused int // dropped: their user has opted out of their types
+	// Withheld counts those dropped because they count for no purpose that their users grant.
+	Withheld int
 	// Ahead counts those of the events before that a wrong clock keeps from counting: they are
 	// further ahead of the engine's clock than a right one allows, or covered by the deletion
 	// of a clock that was ahead, which ends with the first of them.
@@ -148,6 +150,7 @@ type Outcome struct {
 func (o *Outcome) Add(more Outcome) {
 	o.Applied, o.Deleted, o.Refused, o.Ahead = o.Applied+more.Applied, o.Deleted+more.Deleted,
 		o.Refused+more.Refused, o.Ahead+more.Ahead
+	o.Withheld += more.Withheld
 }
 
 // Apply writes events to the log and refreshes the profile of each of their

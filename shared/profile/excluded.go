@@ -15,16 +15,20 @@ import (
 // for 7 days.
 const concurrency = 7 * 24 * int64(time.Hour/time.Millisecond)
 
-// dropExcluded removes events from the log that are deleted, or of types that their users
-// have opted out of: their users did either before these events were written, or while.
+// dropExcluded removes events from the log that are deleted, of types that their users
+// have opted out of, or that count for no purpose: their users did so before these events were written, or while.
 // No profile counted them in between. An event stays if another delivery of it, received
 // later, has written its row.
 func (w *writer) dropExcluded(ctx context.Context, app config.App, events []store.LogEvent, of drawn) (Outcome, error) {
 	rows := of.rows
 	var o Outcome
-	var dropped []store.LogEvent
+	var dropped, unkept []store.LogEvent
 	now := w.now().UnixMilli()
 	dead, cells := deadOf{}, linkCells(app.ID, rows)
+	kept, err := views(app, rows)
+	if err != nil {
+		return Outcome{}, err
+	}
 	for i := range events {
 		e, row := &events[i], rows[events[i].User]
 		if out, dropped := of.named[e]; dropped {
@@ -44,13 +48,20 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 			o.Refused++
 		case covered, later && row.ReceivedUntil > now-concurrency: // perhaps received before the deletion
 			o.Deleted++
+		case !kept[e.User].Keeps(e.Type, e.Name, e.Time, e.ReceivedAt()):
+			o.Withheld++
+			unkept = append(unkept, *e)
+			continue
 		default:
 			o.Applied++
 			continue
 		}
 		dropped = append(dropped, *e)
 	}
-	err := w.logs.of(app).DropExcluded(ctx, dropped, func(user string) store.User { return rows[user] })
+	err = w.logs.of(app).DropExcluded(ctx, dropped, func(user string) store.User { return rows[user] })
+	if err == nil {
+		err = w.logs.of(app).DropExcluded(ctx, unkept, func(user string) store.User { return excludingAll(rows[user]) })
+	}
 	if err == nil {
 		err = dead.drop(ctx, w.logs.of(app))
 	}

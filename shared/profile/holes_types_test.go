@@ -80,8 +80,8 @@ func (s *harness) expectViews(n int) {
 	}
 }
 
-// A newer version may append to the receipt and the types in the cell: what follows stays.
-func TestOptOutOfNewerVersion(t *testing.T) {
+// The consents follow the receipt and the types in the cell: whatever is there stays.
+func TestOptOutKeepsConsents(t *testing.T) {
 	s := newHarness(t, storetest.NewWithClient)
 	s.optOut(event.Click)
 	cell := func() []byte {

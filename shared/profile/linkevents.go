@@ -7,6 +7,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -22,12 +23,18 @@ func (i Identities) CountEvents(ctx context.Context, app config.App, l Link,
 	at := l.of.at
 	own := exclusionOf(l.of.row)
 	m := &member{user: user{token: l.Token}, cell: l.of.cell, types: l.known.OptedOut&^own.OptedOut != 0}
-	if err = at.env.setRow(ctx, app.ID, &m.user, excluding(l.of.row, own.With(l.known))); err != nil {
+	known, err := consent.Parse([]byte(l.known.Consents))
+	if err != nil {
+		return 0, false, err
+	}
+	if err := at.env.setRow(ctx, app.ID, &m.user, excluding(l.of.row, own.With(l.known))); err != nil {
 		return 0, false, err
 	}
 	t := m.row.Tombstone()
 	m.window = affinity.Window{Now: at.env.now().UnixMilli(), RetentionDays: app.RetentionDays,
 		DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil}
+	m.consents = app.Purposes.Both(m.consents, known)
+	m.setView(app.For(consent.Kept))
 	m.intervals = []links.Interval{{Since: max(l.Since, m.windowStart().Time), To: l.To}}
 	blocks, gaps := m.within(m.parts())
 	for _, b := range blocks {
@@ -44,7 +51,7 @@ func (i Identities) CountEvents(ctx context.Context, app config.App, l Link,
 	}
 	if n <= most {
 		err = at.env.store.Events.Log(app.ID, app.Log).ReadObjects(ctx, ranges, func(_ string, row store.LogRow) error {
-			if row.Excluded(m.row) || m.cell.Dropped(row.Time, row.Receipt()) {
+			if row.Excluded(m.row) || !keeps(m.view, row) || m.cell.Dropped(row.Time, row.Receipt()) {
 				return nil
 			}
 			if n++; n > most {

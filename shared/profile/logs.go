@@ -95,9 +95,11 @@ func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App,
 		if !errors.Is(err, ErrSchemaChanged) {
 			return app, err
 		}
+		on := app.Surface
 		if app, err = l.readFresh(ctx, app.ID); err != nil {
 			return app, err
 		}
+		app.Surface = on
 	}
 	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxSchemaChanges, ErrSchemaChanged)
 }
@@ -107,7 +109,8 @@ func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App,
 func (l *logs) newest(ctx context.Context, app config.App, users []*user) (config.App, error) {
 	for _, u := range users {
 		if u.row.Version > app.StrategyVersion {
-			return l.readFresh(ctx, app.ID)
+			fresh, err := l.readFresh(ctx, app.ID)
+			return fresh.For(app.Surface), err
 		}
 	}
 	return app, nil

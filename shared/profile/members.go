@@ -92,7 +92,7 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 		u.joined, u.before, u.members = true, u.members, nil
 		for _, l := range u.cell.List {
 			if of, ok := rows[l.Token]; ok && u.fault == nil {
-				u.fault = c.addMember(ctx, app.ID, u, l.Token, of)
+				u.fault = c.addMember(ctx, app, u, l.Token, of)
 			}
 		}
 	}
@@ -100,12 +100,12 @@ func (c *computer) join(ctx context.Context, app config.App, all []*computation)
 }
 
 // addMember adds a token to a person if any of its events may count for them.
-func (c *computer) addMember(ctx context.Context, appID string, u *computation, token string, from place) error {
+func (c *computer) addMember(ctx context.Context, app config.App, u *computation, token string, from place) error {
 	until := links.Open
 	if u.at != nil {
 		until = u.at.at
 	}
-	m, err := c.memberOf(ctx, appID, u.user, token, from.row, until)
+	m, err := c.memberOf(ctx, app, u.user, token, from.row, until)
 	if m == nil || err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *computer) addMember(ctx context.Context, appID string, u *computation, 
 	}
 	for _, old := range u.before {
 		if old.token == token {
-			c.inherit(ctx, appID, m, old)
+			c.inherit(ctx, app.ID, m, old)
 		}
 	}
 	u.members = append(u.members, m)
@@ -124,11 +124,11 @@ func (c *computer) addMember(ctx context.Context, appID string, u *computation, 
 
 // memberOf returns a token as a member of the person of a known user, by evidence of times up to
 // until. It returns nil if none of its events counts for them.
-func (v *env) memberOf(ctx context.Context, appID string, known *user, token string, row store.User,
+func (v *env) memberOf(ctx context.Context, app config.App, known *user, token string, row store.User,
 	until int64) (*member, error) {
 	m := &member{user: user{token: token}}
 	var err error
-	if m.cell, err = linksOf(appID, token, row); err != nil {
+	if m.cell, err = linksOf(app.ID, token, row); err != nil {
 		return nil, err
 	}
 	own, of := exclusionOf(row), exclusionOf(known.row)
@@ -136,7 +136,11 @@ func (v *env) memberOf(ctx context.Context, appID string, known *user, token str
 		return nil, nil
 	}
 	m.types = of.OptedOut&^own.OptedOut != 0
-	return m, v.setRow(ctx, appID, &m.user, excluding(row, own.With(of)))
+	err = v.setRow(ctx, app.ID, &m.user, excluding(row, own.With(of)))
+	if app.Purposes.On() {
+		m.consents = app.Purposes.Both(m.consents, known.consents)
+	}
+	return m, err
 }
 
 // inherit takes over what an earlier attempt has found of the blocks of a member.
@@ -212,6 +216,7 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 		m.window, m.missing, m.planned = u.window, map[history.BlockID]bool{}, nil
 		t := m.row.Tombstone()
 		m.window.DeletedUntil, m.window.ReceivedUntil = t.DeletedUntil, t.ReceivedUntil
+		m.setView(r.app)
 		blocks, gaps := m.parts()
 		if u.at != nil {
 			blocks, gaps = u.at.before(blocks, gaps)
@@ -250,7 +255,7 @@ func (r *reading) planMembers(u *computation) (all []located, logged bool) {
 // within returns the blocks whose events of the intervals count for the person, and the ranges of the log that
 // hold the others, of the parts of the token's log.
 func (m *member) within(blocks []history.Block, gaps []history.Range) ([]history.Block, []history.Range) {
-	if m.types || m.apart != nil {
+	if m.types || m.view != nil || m.apart != nil {
 		for _, b := range blocks {
 			gaps = append(gaps, b.Range)
 		}
@@ -319,7 +324,11 @@ func (r *reading) scoreShared(at *Engine, token string, row store.LogRow, scorer
 		if m.apart == at && m.of.fault == nil && within(m.planned, row.Pos) && !row.Excluded(m.row) &&
 			!m.cell.Dropped(row.Time, row.Receipt()) {
 			m.of.banded++ // no fold of the person takes it
-			r.score(m.of, row, scorer)
+			if m.view != nil {
+				r.scoreViewed(m.of, m.view, row, scorer)
+			} else {
+				r.score(m.of, row, scorer)
+			}
 		}
 	}
 }

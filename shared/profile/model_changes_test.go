@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -72,7 +73,12 @@ func (w *simulation) checkPacked(when string, app config.App, known func(int) bo
 	if now < p.Anchor {
 		return
 	}
+	row, err := w.home().Users.ReadUser(ctx, w.appID, "u")
+	must.Succeed(w.t, err)
 	possible := func(n int) bool { // a change that was not answered may not be listed yet
+		if w.asking == 0 && !w.counts(n, app, row, w.deletedBy, false) && !row.OptedOut.Has(w.events[n].Type) {
+			return false
+		}
 		return w.alive(n, w.deletedBy, false) && !(w.certain && w.out.Has(w.events[n].Type))
 	}
 	w.lawful(when+", packed and not listed since", app, w.bounds.At(p.Profile, now), known, possible)

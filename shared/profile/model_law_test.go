@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -37,6 +38,7 @@ func (w *simulation) exact(when string) {
 		w.equal(when, name, p, want)
 	}
 	w.exactAsOf(when, app, events)
+	w.exactSurfaces(when, app, row)
 }
 
 // equal checks that a profile is that of the log, which the bounds do not cut.
@@ -83,8 +85,8 @@ func (w *simulation) check(when string) {
 	app := w.app()
 	row := w.checkOptOut(when)
 	least, most := raised(w.maxDelete, row.Deleted()), w.deletedBy
-	known := func(n int) bool { return w.alive(n, least, true) && !row.OptedOut.Has(w.events[n].Type) }
-	possible := func(n int) bool { return w.alive(n, most, false) && !row.OptedOut.Has(w.events[n].Type) }
+	known := func(n int) bool { return w.counts(n, app, row, least, true) }
+	possible := func(n int) bool { return w.counts(n, app, row, most, false) }
 	w.lawful(when, app, w.peek(app).Profile, known, possible)
 	w.checkAsOf(when, app, known, possible)
 	if w.us != nil { // and as the oldest configuration has it that anybody may know
@@ -127,6 +129,14 @@ func (w *simulation) peek(app config.App) profile.Result {
 	return got
 }
 
+// counts reports whether a delivery of an event, acknowledged or not, counts by a tombstone and what else a row says.
+func (w *simulation) counts(n int, app config.App, row store.User, t affinity.Tombstone, acked bool) bool {
+	e := &w.events[n]
+	return !row.OptedOut.Has(e.Type) && slices.ContainsFunc(w.receipts[n], func(r receipt) bool {
+		return (r.acked || !acked) && !t.Covers(e.Time, r.at) && law(app, row, consent.Kept, e.Type, e.Time, r.at)
+	})
+}
+
 // alive reports whether a delivery of an event, acknowledged or not, has a receipt that
 // a tombstone does not cover.
 func (w *simulation) alive(n int, t affinity.Tombstone, acked bool) bool {
@@ -150,13 +160,13 @@ func raised(t, by affinity.Tombstone) affinity.Tombstone {
 	}
 }
 
-// readLive reads the events of a log that the row of the user does not exclude.
+// readLive reads the events of a log that the row of the user does not exclude, and that count on the surface of an app.
 func readLive(s *store.Store, app config.App, user string, of store.User) ([]affinity.Event, error) {
 	var events []affinity.Event
 	ranges := []store.UserRange{{User: user, To: history.End}}
 	err := s.Events.Log(app.ID, app.Log).ReadOriginals(ctx, ranges, func(_ string, r store.LogRow, original []byte) error {
 		e, err := r.Event()
-		if of.Tombstone().Covers(r.Time, r.Receipt()) || of.OptedOut.Has(e.Type) {
+		if of.Tombstone().Covers(r.Time, r.Receipt()) || of.OptedOut.Has(e.Type) || !law(app, of, app.Surface, e.Type, r.Time, r.Receipt()) {
 			return nil
 		}
 		e.Counts = slices.Clone(e.Counts)

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -244,7 +245,8 @@ func (w *simulation) rows(n schema.Name) []string {
 	err = w.store.Events.Log(w.appID, l).Read(ctx, []store.UserRange{{User: "u", From: history.Pos{Time: max(from, row.DeletedUntil+1)}, To: history.End}},
 		func(_ string, r store.LogRow) error {
 			e, err := r.Event()
-			if row.Tombstone().Covers(r.Time, r.Receipt()) || row.OptedOut.Has(e.Type) {
+			if row.Tombstone().Covers(r.Time, r.Receipt()) || row.OptedOut.Has(e.Type) ||
+				!law(w.app(), row, consent.Kept, e.Type, r.Time, r.Receipt()) {
 				return nil
 			}
 			text, encodeErr := json.Marshal(e)

@@ -71,6 +71,7 @@ type simulation struct {
 	receipts  map[int][]receipt  // by event
 	packed    *packedProfile     // nil: nobody has packed the user
 	optOuts
+	consenting
 	regional
 }
 
@@ -161,10 +162,11 @@ func (w *simulation) app() config.App {
 // step takes one random step.
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
-		"read", "rank", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
+		"read", "rank", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge",
+		"consent", "consent", "purge of consents", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
-			"read", "rank", "fold", "pack", "delete", "time", "minutes", "window", "marked"}
+			"read", "rank", "fold", "pack", "delete", "time", "minutes", "window", "marked", "consent"}
 	}
 	w.stepOf(rapid.SampledFrom(kinds).Draw(w.t, "step"), w.app())
 }
@@ -237,6 +239,10 @@ func (w *simulation) stepOf(kind string, app config.App) {
 			_, err := e.Purge(ctx, w.appID, "u", time.UnixMilli(w.deletedBy.ReceivedUntil))
 			return err
 		})
+	case "consent":
+		w.changeConsent()
+	case "purge of consents":
+		w.purgeConsents()
 	case "window":
 		w.setWindow()
 	case "marked":
@@ -393,4 +399,5 @@ func (w *simulation) finish() {
 	must.Succeed(w.t, w.round(ctx, w.app(), profile.RecomputeOptions{}))
 	w.exact("after a recompute")
 	w.checkNothingKept()
+	w.checkNothingWithheld()
 }

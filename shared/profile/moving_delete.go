@@ -209,6 +209,11 @@ func (e *Engine) purgeArrived(ctx context.Context, app config.App, token string)
 	if _, err := e.deletion.dropDead(ctx, app, token, row); err != nil {
 		return err
 	}
+	if len(row.Consents) > 0 || app.Purposes.On() {
+		if _, err := e.deletion.purgeUnkept(ctx, app, token); err != nil {
+			return err
+		}
+	}
 	if row.DeletedUntil == 0 { // an opt-out sets it, too
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -159,11 +160,14 @@ func (o *output) add(ctx context.Context, u *user, scorer *affinity.Scorer, even
 		return nil
 	}
 	encoded := slices.Clone(o.scratch.buffer)
+	if u.use == consent.None {
+		return nil
+	}
 	if known && o.options.Each != nil {
 		o.gr.byUser[u.token].profile = encoded
 	}
-	if o.options.Discard {
-		return nil
+	if o.options.Discard || u.use != consent.All {
+		return nil // it is that of one surface
 	}
 	return o.save.add(ctx, profileWrite(u, scorer, o.app, encoded))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -40,6 +41,7 @@ type packer struct {
 // follow each other may share both.
 func (f *folder) newPacker(app config.App, u *user, base history.Manifest, unfolded int,
 	mergeable map[history.BlockID][]byte, builder *history.Builder, decoder *store.LogDecoder) *packer {
+	u.setView(app.For(consent.Kept))
 	return &packer{
 		env: f.env, appID: app.ID, user: u, base: base, unfolded: unfolded, mergeable: mergeable,
 		builder: builder, decoder: decoder,
@@ -54,14 +56,14 @@ func (v *env) newBuilder(ctx context.Context, appID string) *history.Builder {
 }
 
 // add adds the next event. A block holds no event of a type that the user has opted out
-// of: their writers are about to drop these, and opting in deletes them.
+// of, or that counts for no purpose: their writers are about to drop these, and opting in, or a grant, excludes them.
 func (p *packer) add(ctx context.Context, row store.LogRow) error {
 	p.events++
 	ev, err := p.decoder.Event(row)
 	if err != nil {
 		return fmt.Errorf("fold log of %s,%s: %w", p.appID, p.user.token, err)
 	}
-	if p.user.row.OptedOut.Has(ev.Type) {
+	if p.user.row.OptedOut.Has(ev.Type) || !p.user.view.Keeps(ev.Type, ev.Name, ev.Time, row.Receipt()) {
 		return nil
 	}
 	if !p.entered || row.Pos.Compare(p.gap.To) >= 0 {

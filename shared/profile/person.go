@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -22,6 +25,7 @@ type Person struct {
 	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
 	links  links.Cell
+	view   *consent.View
 }
 
 // Link is an entry of an anonymous token.
@@ -46,6 +50,8 @@ type Other struct {
 	intervals []links.Interval
 	row       store.User // excludes what the rows of both exclude
 	links     links.Cell
+	// view says what counts by what both grant.
+	view *consent.View
 	// log has the events while the app moves: the token may be in another region than the user. nil: the user's has them.
 	log *store.Log
 }
@@ -66,11 +72,11 @@ func (i Identities) Of(ctx context.Context, app config.App, token string) (Perso
 // Person returns the person of a token whose row has been read. The rows of other tokens are read after it, so
 // that a computation that follows knows every change of links that the person shows.
 func (i Identities) Person(ctx context.Context, app config.App, user string, row store.User) (Person, error) {
-	p := Person{User: user}
-	if len(row.Links) == 0 {
-		return p, nil
+	view, err := viewOfBoth(app, row, row, user)
+	p := Person{User: user, view: view}
+	if len(row.Links) == 0 || err != nil {
+		return p, err
 	}
-	var err error
 	if p.links, err = linksOf(app.ID, user, row); err != nil {
 		return p, err
 	}
@@ -124,6 +130,9 @@ func (p *Person) join(app config.App, name string, of store.User, other place) e
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
 		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
+		if o.view, err = viewOfBoth(app, row, of, name); err != nil {
+			return err
+		}
 		if app.Owned() {
 			log := other.at.logs.of(app)
 			o.log = &log
@@ -143,6 +152,7 @@ func (p *Person) SameAs(other Person) bool {
 	same := slices.Equal(p.links.DeadRanges(), other.links.DeadRanges())
 	return same && slices.EqualFunc(p.Others, other.Others, func(a, b Other) bool {
 		return a.Token == b.Token && slices.Equal(a.intervals, b.intervals) && exclusionOf(a.row) == exclusionOf(b.row) &&
+			reflect.DeepEqual(a.view, b.view) &&
 			slices.Equal(a.links.DeadRanges(), b.links.DeadRanges())
 	})
 }
@@ -159,7 +169,7 @@ func absorbed(app config.App, token string, row store.User) bool {
 
 // exclusionOf is what a row excludes.
 func exclusionOf(row store.User) links.Exclusion {
-	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut}
+	return links.Exclusion{Tombstone: row.Deleted(), OptedOut: row.OptedOut, Consents: string(row.Consents)}
 }
 
 // excluding returns a row that excludes x.
@@ -170,6 +180,18 @@ func excluding(row store.User, x links.Exclusion) store.User {
 
 // Dropped reports whether an event of the user's own log was deleted with a known user for whom it counted.
 func (p *Person) Dropped(row store.LogRow) bool { return p.links.Dropped(row.Time, row.Receipt()) }
+
+// Counts returns the counts of an event whose facets count for the user by what they grant, and whether the event does.
+// token is that of the log which has the event.
+func (p *Person) Counts(token string, e affinity.Event, receipt int64) ([]affinity.Count, bool) {
+	view := p.view
+	for i := range p.Others {
+		if token == p.Others[i].Token {
+			view = p.Others[i].view
+		}
+	}
+	return view.Counts(e, receipt)
+}
 
 // ReadOriginals calls fn for the events of a range of time, in the order of time: all those in the user's own
 // log, and those of other tokens that count for the user. token is that of the log which has the event. log is that of
@@ -222,7 +244,7 @@ func (o *Other) ranges(within history.Range) []store.UserRange {
 
 // counts reports whether an event of these ranges counts for the user.
 func (o *Other) counts(row store.LogRow) bool {
-	return !row.Excluded(o.row) && !o.links.Dropped(row.Time, row.Receipt())
+	return !row.Excluded(o.row) && keeps(o.view, row) && !o.links.Dropped(row.Time, row.Receipt())
 }
 
 // logged is an event of a log, or why the log cannot be read further.

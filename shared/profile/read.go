@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -74,7 +75,7 @@ func (r *reader) readFrom(ctx context.Context, app config.App, token string, row
 		return Result{}, err
 	}
 	result, ok, err := r.serve(ctx, &app, row, limit)
-	if ok && parts == store.UserSession && !row.Gone() {
+	if ok && parts == store.UserSession && result.Stored {
 		ok = r.serveSession(ctx, &result, row)
 	}
 	if ok || err != nil {
@@ -117,13 +118,16 @@ func (r *reader) computeOne(ctx context.Context, app config.App, token string,
 // configuration is out of date, and serve replaces app.
 func (r *reader) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
 	if row.Gone() {
-		none := affinity.Profile{
-			StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
-			Anchor: r.now().UnixMilli(), Until: math.MaxInt64,
-		}
-		return Result{Profile: none, App: *app}, true, nil
+		return Result{Profile: r.unknown(*app), App: *app}, true, nil
 	}
-	if !row.HasProfile || len(row.Profile) == 0 {
+	use, err := r.useOf(*app, "", row)
+	if err != nil {
+		return Result{}, false, err
+	}
+	if use == consent.None {
+		return Result{Profile: r.unknown(*app), App: *app}, true, nil
+	}
+	if use == consent.Part || !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
 	}
 	p, err := r.limits.bounds.Parse(row.Profile, limit)
@@ -147,6 +151,14 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 		p.Affinities = slices.Clone(p.Affinities[:limit])
 	}
 	return Result{Profile: p, Stored: true, App: *app}, true, nil
+}
+
+// unknown returns the profile of a user of whom nothing counts.
+func (r *reader) unknown(app config.App) affinity.Profile {
+	return affinity.Profile{
+		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
+		Anchor: r.now().UnixMilli(), Until: math.MaxInt64,
+	}
 }
 
 // serveSession adds the stored session to a stored profile. It reports whether the
@@ -232,7 +244,7 @@ func (r *reader) pass(ctx context.Context, app config.App, c *computation, save 
 	if err := admission.Take(one, affinityBytes*int64(len(p.Affinities))); err != nil {
 		return err
 	}
-	if c.row.Ticket > 0 && !c.row.Gone() {
+	if c.row.Ticket > 0 && !c.row.Gone() && c.use == consent.All {
 		if err := save.add(c.write(app, p.AppendBinary(nil))); err != nil {
 			return err
 		}

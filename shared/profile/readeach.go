@@ -153,10 +153,10 @@ func (r *reader) newestOf(ctx context.Context, app config.App, rows map[string]s
 }
 
 // newer reads the configuration that is newer than that of a request. It keeps the
-// consistency that the request asks for.
+// consistency and the surface that the request asks for.
 func (r *reader) newer(ctx context.Context, app config.App) (config.App, error) {
 	fresh, err := r.logs.readFresh(ctx, app.ID)
-	fresh.Consistency = app.Consistency
+	fresh.Consistency, fresh.Surface = app.Consistency, app.Surface
 	return fresh, err
 }
 

@@ -41,6 +41,7 @@ type reading struct {
 	members map[string][]*member
 	// elsewhere are the ranges of logs in other regions that the reading takes of them.
 	elsewhere map[*Engine][]store.UserRange
+	decoder   *store.LogDecoder // of users with views
 }
 
 // readParts reads blocks and log at the same time. It leaves each user scored, or
@@ -127,7 +128,7 @@ func (r *reading) plan(u *computation) {
 	if u.at != nil {
 		blocks, gaps = u.at.before(blocks, gaps)
 	}
-	blocks, gaps = spare(&u.cell, blocks, gaps)
+	blocks, gaps = u.spareUnclear(spare(&u.cell, blocks, gaps))
 	others, logged := r.planMembers(u)
 	if u.newest = nil; r.why >= forReading {
 		u.newest = newNewest(r.compiled, u.window, append(others, locate(u.user, u.missing, blocks)...), &r.limits)
@@ -136,7 +137,8 @@ func (r *reading) plan(u *computation) {
 	u.whole = r.tailed(u)
 	gaps = r.useTail(u, gaps)
 	for _, g := range gaps {
-		if gap := (store.UserRange{User: u.token, From: g.From, To: g.To}); u.row.OptedOut == 0 && !u.apart() {
+		gap := store.UserRange{User: u.token, From: g.From, To: g.To}
+		if u.row.OptedOut == 0 && u.view == nil && !u.apart() {
 			r.ranges = append(r.ranges, gap)
 		} else {
 			r.sift(u, gap)
@@ -234,7 +236,7 @@ func (r *reading) takeBlock(ctx context.Context, u *computation, id history.Bloc
 	}
 	n, err := 0, damage
 	if err == nil {
-		n, err = r.blocks.Score(value, u.scorer)
+		n, err = r.scoreBlock(u, id, value)
 	}
 	if err == nil && u.newest != nil {
 		err = r.searchBlock(u, store.BlockName{User: u.token, ID: id}, value)
@@ -325,7 +327,7 @@ func (r *reading) readElsewhere(ctx context.Context, scorer *store.LogScorer) er
 
 // scoreSifted adds a row that may be excluded to a user.
 func (r *reading) scoreSifted(u *computation, row store.LogRow, scorer *store.LogScorer) {
-	if u.fault != nil || row.Excluded(u.row) {
+	if u.fault != nil || row.Excluded(u.row) || !keeps(u.view, row) {
 		return
 	}
 	if row.Pos.Compare(u.foldStart()) < 0 {
@@ -333,13 +335,17 @@ func (r *reading) scoreSifted(u *computation, row store.LogRow, scorer *store.Lo
 	} else {
 		u.unfolded++
 	}
+	if u.view != nil {
+		r.scoreViewed(u, u.view, row, scorer)
+		return
+	}
 	r.score(u, row, scorer)
 }
 
 // score adds a row of the log to a user.
 func (r *reading) score(u *computation, row store.LogRow, scorer *store.LogScorer) {
 	if u.newest != nil {
-		u.addRow(row, scorer)
+		u.addRow(row, nil, scorer)
 	}
 	if err := scorer.Score(row, r.logScorers[u.token]); err != nil {
 		u.fault = fmt.Errorf("compute %s,%s: %w", r.app.ID, u.token, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -89,9 +90,15 @@ func (r *reader) storedOf(ctx context.Context, app config.App, group []string,
 			return err
 		}
 		tickets[token] = row.Ticket
+		use, err := r.useOf(app, token, row)
+		if err != nil {
+			r.logFault(ctx, app.ID, token, err)
+			failed[token] = err
+			return nil
+		}
 		switch _, ok := r.validAtTicket(row, app, r.now().UnixMilli()); {
-		case row.Gone() || row.Ticket == 0 || absorbed(app, token, row):
-		case ok:
+		case row.Gone() || row.Ticket == 0 || use == consent.None || absorbed(app, token, row):
+		case ok && use == consent.All:
 			encoded[token] = row.Profile
 		default:
 			row.Profile = nil

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -27,6 +28,7 @@ type candidate struct {
 	row   store.LogRow
 	event affinity.Event
 	block *located // nil for a row
+	view  *consent.View
 }
 
 // newest finds the events of a user's session in the reading that makes the
@@ -96,13 +98,13 @@ func newNewest(c *affinity.Compiled, w affinity.Window, blocks []located, l *lim
 }
 
 // addRow adds a row of the log.
-func (u *computation) addRow(row store.LogRow, of *store.LogScorer) {
+func (u *computation) addRow(row store.LogRow, view *consent.View, of *store.LogScorer) {
 	found := u.newest.log
 	if !found.WantsTime(row.Time) {
 		return
 	}
 	if kind := of.Kind(row, u.scorer); found.Wants(row.Time, kind.Type, kind.Name) {
-		found.Add(row.Time, row.ID, 0, candidate{row: row})
+		found.Add(row.Time, row.ID, 0, candidate{row: row, view: view})
 	}
 }
 
@@ -153,6 +155,9 @@ func (r *reading) addBlock(u *computation, to *affinity.Collector[candidate], b 
 			ordinal++
 			to.Add(ev.Time, id, ordinal, candidate{event: detach(ev), block: b})
 		})
+	}
+	if b.of == u.user && u.partly(b.ID) {
+		return r.addViewed(u, to, b, value)
 	}
 	if b.intervals == nil {
 		return add(u.window)
@@ -220,7 +225,11 @@ func (c candidate) decode(d *store.LogDecoder) (affinity.Event, error) {
 	if c.block != nil {
 		return c.event, nil
 	}
-	return d.Event(c.row)
+	e, err := d.Event(c.row)
+	if c.view != nil {
+		e.Counts, _ = c.view.Counts(e, c.row.Receipt())
+	}
+	return e, err
 }
 
 // searchRest reads older blocks again until no block can hold one of the newest

@@ -191,7 +191,7 @@ func (s *sweeper) personOf(ctx context.Context, app config.App,
 	}
 	counted := make(map[string][]links.Interval, len(rows))
 	for token, of := range rows {
-		m, err := of.at.env.memberOf(ctx, app.ID, u, token, of.row, links.Open)
+		m, err := of.at.env.memberOf(ctx, app, u, token, of.row, links.Open)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -121,6 +122,7 @@ func (sw *sweepStream) partsOf(u *user) []part {
 	if cell := sw.links[u.token]; cell != nil {
 		blocks, gaps = spare(cell, blocks, gaps)
 	}
+	blocks, gaps = u.spareUnclear(blocks, gaps)
 	if band, ok := u.band(); ok {
 		gaps = append(gaps, history.Range{From: band.From, To: band.To})
 	}
@@ -243,8 +245,10 @@ func (sw *sweepStream) decode(user string, row store.LogRow) (affinity.Event, bo
 	if err != nil || of.OptedOut.Has(e.Type) {
 		return affinity.Event{}, false
 	}
+	counts, kept := sw.byUser[user].view.Counts(e, row.Receipt())
+	e.Counts = counts
 	e.Counts = sw.countsOf(e)
-	return e, true
+	return e, kept
 }
 
 // countsOf returns the counts with which a sweep gives an event of the log.
@@ -339,7 +343,12 @@ func (sw *sweepStream) giveBlock(ctx context.Context, u *user, b *history.Block,
 	ok := len(value) > 0
 	if ok {
 		sw.buffer = sw.buffer[:0]
-		err := sw.reader.Read(value, u.window, func(e affinity.Event) { sw.buffer = append(sw.buffer, e) })
+		err := sw.reader.Read(value, u.window, func(e affinity.Event) {
+			counts, kept := u.view.Counts(e, math.MaxInt64)
+			if e.Counts = counts; kept {
+				sw.buffer = append(sw.buffer, e)
+			}
+		})
 		if errors.Is(err, history.ErrUnread) {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -97,10 +98,10 @@ func (t *tickets) drawEach(ctx context.Context, appID string, events map[string]
 }
 
 // ofOne reports whether an error of a ticket concerns its user alone: their manifest is of a
-// newer version, or another region owns them.
+// newer version, their consents are damaged, or another region owns them.
 func ofOne(err error) bool {
 	_, moved := errors.AsType[elsewhere](err)
-	return moved || errors.Is(err, ErrManifest)
+	return moved || errors.Is(err, ErrManifest) || errors.Is(err, consent.ErrDamaged)
 }
 
 // draw draws a ticket at which no block covers the given events of a user. An event

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/wire"
@@ -29,6 +30,11 @@ type user struct {
 	// engine reads the log in their place.
 	badBlocks map[history.BlockID]bool
 	window    affinity.Window
+	// consents are those of the row, view says what counts by them on the surface of the app, and use whether that is
+	// what is stored.
+	consents consent.Consents
+	view     *consent.View
+	use      consent.Use
 	// named are events of the user that were dropped because of the users whom they name.
 	named naming
 	// fault is why the user cannot be computed. It does not concern other users.
@@ -43,9 +49,13 @@ var errLost = errors.New("the manifest names the block, and it does not exist")
 
 // setRow makes a row, read at one instant, the state of the user.
 func (v *env) setRow(ctx context.Context, appID string, u *user, row store.User) error {
+	consents, unread := consentsOf(appID, u.token, row)
 	m, err := history.ParseManifest(row.Manifest)
-	u.damaged = false
+	u.damaged, u.consents = false, consents
 	switch {
+	case unread != nil:
+		u.row, u.manifest = row, history.Manifest{}
+		return unread
 	case errors.Is(err, wire.ErrNewer):
 		u.row, u.manifest = row, history.Manifest{}
 		return fmt.Errorf("history of %s,%s: %w: %w", appID, u.token, ErrManifest, err)
@@ -104,11 +114,11 @@ func (u *user) band() (store.UserRange, bool) {
 	return store.UserRange{User: u.token, From: from, To: to}, from.Compare(to) < 0 && !u.row.Gone()
 }
 
-// sifted reports whether the log of the user holds, or may hold, events that a deletion
-// or an opt-out excludes by their receipts or types.
+// sifted reports whether the log of the user holds, or may hold, events that a deletion,
+// an opt-out or the consents exclude by their receipts or types.
 func (u *user) sifted() bool {
 	_, banded := u.band()
-	return banded || u.row.OptedOut != 0 && !u.row.Gone()
+	return banded || (u.row.OptedOut != 0 || u.view != nil) && !u.row.Gone()
 }
 
 // leftover reports whether a range of a block, or of an announcement, is from before a
@@ -142,6 +152,7 @@ func (u *user) setWindow(now int64, app config.App) {
 		Now: now, RetentionDays: app.RetentionDays, DeletedUntil: t.DeletedUntil, ReceivedUntil: t.ReceivedUntil,
 		Marks: u.row.Marks,
 	}
+	u.setView(app)
 }
 
 // usable is the manifest without bad blocks and leftovers.

@@ -14,8 +14,8 @@ import (
 
 // Two cells of the user row say which events are excluded. u:d holds the time up to
 // which events are deleted, 8 bytes. u:x holds the receipt, 8 bytes, then the types of
-// events that the user has opted out of, a byte, which is absent if there are none. One
-// mutation sets both cells. A newer version may append more, which this version keeps.
+// events that the user has opted out of, a byte, then the user's consents: the last two are
+// absent if there are none. One mutation sets both cells.
 
 // maxExclusions bounds how often a change of the cells starts again, because another
 // one came first.
@@ -57,7 +57,7 @@ func (u *User) parseExcluded(value []byte) error {
 	}
 	u.exclusion, u.ReceivedUntil = value, int64(binary.BigEndian.Uint64(value))
 	if len(value) > 8 {
-		u.OptedOut = event.Types(value[8])
+		u.OptedOut, u.Consents = event.Types(value[8]), value[9:]
 	}
 	return nil
 }
@@ -121,6 +121,31 @@ func (s *Store) setOptOut(ctx context.Context, app, user string, at User, types 
 func (s Users) SetOptOutLinked(ctx context.Context, app, user string, row User, types event.Types,
 	t affinity.Tombstone, links []byte) (affinity.Tombstone, bool, error) {
 	return s.setOptOut(ctx, app, user, row, types, t, replace(columnLinks, links), differs(columnLinks, row.Links)...)
+}
+
+// SetConsents replaces the consents of a user in the conditions of SetOptOut, and leaves the rest of what is excluded
+// as it is. With a manifest, which is that of the ticket, it also sets that, drops the inline block and adds a mark: so
+// nobody uses a block or a profile of before.
+func (s Users) SetConsents(ctx context.Context, app, user string, at User, consents, manifest []byte) (bool, error) {
+	row, old, err := s.readExclusion(ctx, app, user)
+	if err != nil {
+		return false, fmt.Errorf("set consents of %s,%s: %w", app, user, err)
+	}
+	if row.Ticket != at.Ticket {
+		return false, nil
+	}
+	m := bigtable.NewMutation()
+	if manifest != nil {
+		m = replace(columnManifest, manifest)
+		DropInline()(m)
+		m.DeleteCellsInColumn(familyState, columnMarks)
+		m.Set(familyState, columnMarks, bigtable.ServerTime, bigEndian(row.Marks+1))
+	}
+	next := exclusion{deleted: old.deleted, excluded: bigEndian(row.ReceivedUntil)}
+	if row.OptedOut != 0 || len(consents) > 0 {
+		next.excluded = append(append(next.excluded, byte(row.OptedOut)), consents...)
+	}
+	return s.swapExclusion(ctx, app, user, old, next, m, append(newest(at.Ticket), at.Owner.unchanged()...)...)
 }
 
 // exclusion holds the values of the two cells.

@@ -287,7 +287,8 @@ func (s Events) EventsOf(ctx context.Context, app, user string, types event.Type
 		l := s.Events.Log(app, schema.Layout{Read: n})
 		err := l.ReadObjects(ctx, []UserRange{{User: user, To: schema.End}}, func(_ string, row LogRow) error {
 			if o, _ := row.Objects(); row.fault == nil && types.Has(o.Type) {
-				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Receipt: row.receipt})
+				found = append(found, LogEvent{User: user, Time: row.Time, ID: row.ID, Type: o.Type, Name: o.Name,
+					Receipt: row.receipt})
 			}
 			return nil
 		})

@@ -48,6 +48,8 @@ type User struct {
 	// OptedOut holds the types of events that the user has opted out of. Events of these
 	// types do not count, and are dropped.
 	OptedOut event.Types
+	// Consents are the user's, as package consent reads them.
+	Consents []byte
 	// Version is the strategy version of the profile that was written last.
 	Version int64
 	// Marks counts the marks of the user: tickets after which no profile was written.
@@ -77,8 +79,7 @@ type User struct {
 	// Settled means that the process that drew the ticket of the row settled its tombstone before. It
 	// is not in the row.
 	Settled bool
-	// exclusion is the cell of ReceivedUntil and OptedOut, with what a newer version has
-	// appended.
+	// exclusion is the cell of ReceivedUntil, OptedOut and Consents.
 	exclusion []byte
 }
 

@@ -45,6 +45,8 @@ type (
 		Identity string `firestore:"identity,omitempty"`
 		// Residency is JSON. Empty: all users live in Region.
 		Residency string `firestore:"residency,omitempty"`
+		// Purposes is JSON. Empty: all events count.
+		Purposes string `firestore:"purposes,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -165,13 +167,14 @@ func (d appDocument) app() (App, error) {
 	}
 	a.FeedVersion = d.FeedVersion
 	// An app of which one of these is unknown must not look like one without it: its private facets would be shown,
-	// its links and the regions of its users forgotten, and its objects would leave the feeds.
+	// its links, its purposes and the regions of its users forgotten, and its objects would leave the feeds.
 	for _, part := range []struct {
 		name, text string
 		value      any
 	}{
 		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
 		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
+		{"purposes", d.Purposes, &a.Purposes},
 		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
 	} {
 		if part.text == "" {
@@ -225,6 +228,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.NumericBands, a.NumericBands, a.NumericBands != nil},
 		{&d.Identity, a.Identity, a.Identity != Identity{}},
 		{&d.Residency, a.Residency, a.Residency.On()},
+		{&d.Purposes, a.Purposes, a.Purposes.Last > 0},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

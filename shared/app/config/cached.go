@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -279,6 +280,12 @@ func (c *Cached) SetBrowserRanking(ctx context.Context, appID string, on bool) e
 func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
 	defer c.apps.Evict(appID)
 	return c.store.SetSegments(ctx, appID, on)
+}
+
+// SetPurposes is SetPurposes of the Store.
+func (c *Cached) SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (App, error) {
+	defer c.apps.Evict(appID)
+	return c.store.SetPurposes(ctx, appID, purposes)
 }
 
 // SetIdentity is SetIdentity of the Store.

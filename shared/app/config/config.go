@@ -16,6 +16,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -53,6 +54,10 @@ type App struct {
 	Identity Identity
 	// Residency says whether each user of the app has a region of their own.
 	Residency Residency
+	// Purposes are what the app uses events for.
+	Purposes consent.Setting
+	// Surface is the part of the app that reads, consent.Kept for none. It is not stored: see For.
+	Surface consent.Surface
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
@@ -76,7 +81,7 @@ type App struct {
 	Move      Move
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or when its retention, its strategy, its region, the
-	// phase of its move, the schemas of its log, its dates, its numeric bands or its segments last
+	// phase of its move, the schemas of its log, its dates, its numeric bands, its purposes or its segments last
 	// changed. It is by the store's clock, to the millisecond. A job that needs the change to have
 	// reached every function waits until two TTLs after it.
 	ChangedAt time.Time

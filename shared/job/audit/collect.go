@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -26,8 +27,9 @@ type collector struct {
 	run      *run
 	window   affinity.Window
 	optedOut event.Types // whose events do not count
-	first    marks       // of the first reading, sorted
-	repeated bool        // this is not the first reading
+	view     *consent.View
+	first    marks // of the first reading, sorted
+	repeated bool  // this is not the first reading
 
 	events   int
 	damage   error // of the first row that does not decode
@@ -44,9 +46,11 @@ func (k *collector) add(row store.LogRow) error {
 		}
 		return nil
 	}
-	if k.optedOut.Has(e.Type) {
+	counts, kept := k.view.Counts(e, row.Receipt())
+	if k.optedOut.Has(e.Type) || !kept {
 		return nil
 	}
+	e.Counts = counts
 	k.events++
 	if !k.repeated {
 		k.seen = append(k.seen, mark(row.Pos))

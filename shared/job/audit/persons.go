@@ -119,6 +119,9 @@ func (l *linked) drops(row store.LogRow) bool {
 func (r *run) readPerson(ctx context.Context, layout schema.Layout, rd *reading, all map[string]linked) error {
 	for _, token := range append([]string{rd.user}, rd.others(r, all)...) {
 		from := all[token]
+		if rd.log.view = r.view(rd.row, nil); token != rd.user {
+			rd.log.view = r.view(rd.row, &from.row)
+		}
 		one := []store.UserRange{{User: token, To: history.End}}
 		err := r.store.ReadLog(ctx, r.app.ID, layout, one, func(_ string, row store.LogRow) error {
 			switch {

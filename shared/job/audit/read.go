@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
@@ -178,10 +179,29 @@ func (r *run) begin(user string, row store.User, computed affinity.Profile, earl
 		ReceivedUntil: t.ReceivedUntil}
 	first, repeated := earlier[user]
 	rd.log = &collector{
-		run: r, window: w, optedOut: row.OptedOut, first: first, repeated: repeated,
+		run: r, window: w, optedOut: row.OptedOut, view: r.view(row, nil), first: first, repeated: repeated,
 		all: accumulator{run: r, window: w}, old: accumulator{run: r, window: w},
 	}
 	return rd
+}
+
+// view returns what counts by the consents of a row, and of another token's if there is one. Damaged ones grant
+// nothing.
+func (r *run) view(row store.User, other *store.User) *consent.View {
+	if !r.app.Purposes.On() {
+		return nil
+	}
+	c, err := consent.Parse(row.Consents)
+	if err == nil && other != nil {
+		var of consent.Consents
+		of, err = consent.Parse(other.Consents)
+		c = r.app.Purposes.Both(c, of)
+	}
+	if err != nil {
+		return &consent.View{}
+	}
+	view, _ := r.app.Purposes.Of(c, consent.Kept, 0)
+	return view
 }
 
 // maxApart is how much later (ms) than another profile that is computed now a profile that is

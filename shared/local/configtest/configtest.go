@@ -46,6 +46,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"Consistency", testConsistency},
 		{"BrowserRanking", testBrowserRanking},
 		{"Identity", testIdentity},
+		{"Purposes", testPurposes},
 		{"Residency", testResidency},
 		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
@@ -309,6 +310,7 @@ func testUnknown(t *testing.T, s store) {
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
+		"SetPurposes":       func() error { _, err := s.SetPurposes(ctx, "shop", nil); return err },
 		"SetIdentity":       func() error { _, err := s.SetIdentity(ctx, "shop", collect, 0); return err },
 		"SetResidency":      func() error { _, err := s.SetResidency(ctx, "shop", prepare, 0); return err },
 		"SetTrackNames": func() error {

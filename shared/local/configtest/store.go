@@ -7,6 +7,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -38,6 +39,7 @@ type (
 		UpdateMove(ctx context.Context, appID string, change func(*config.App) error) (config.App, error)
 	}
 	keysAndStrategies interface {
+		SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (config.App, error)
 		Keys(ctx context.Context, appID string) ([]config.Key, error)
 		PutKey(ctx context.Context, appID string, key config.Key) error
 		DeleteKey(ctx context.Context, appID, hash string) error

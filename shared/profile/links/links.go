@@ -121,6 +121,8 @@ type Cell struct {
 type Exclusion struct {
 	affinity.Tombstone
 	OptedOut event.Types
+	// Consents are those of the row. They end no link: who reads the events looks at them.
+	Consents string
 }
 
 // gone reports whether the user has opted out of everything.
@@ -212,7 +214,7 @@ func (e *Entry) fingerprint(x Exclusion) uint64 {
 	bare := *e
 	bare.Done, bare.Weak, bare.Key = 0, false, ""
 	h.Write(bare.append(nil))
-	fmt.Fprint(h, x.DeletedUntil, x.ReceivedUntil, x.OptedOut)
+	fmt.Fprint(h, x.DeletedUntil, x.ReceivedUntil, x.OptedOut, x.Consents)
 	return max(h.Sum64(), 1)
 }
 

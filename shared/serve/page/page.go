@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -317,7 +318,7 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 	defer clear(candidates) // they must not stay in memory
 	q := ranker.Request{
 		User: p.q.User, Index: p.q.Feed.Index, Candidates: candidates, Prepared: true, UserWait: userWait, Limit: limit,
-		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity,
+		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity, Surface: consent.Feeds,
 	}
 	if q.User != "" && !p.users.MayWait(p.app.ID) {
 		q.User = ""

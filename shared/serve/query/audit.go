@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 )
 
 const (
@@ -74,7 +75,7 @@ const (
 // are those of Each.
 func (r *Reader) Audit(ctx context.Context, app config.App, users []string, rnd *rand.Rand) (Audit, error) {
 	app.Consistency = config.Strong // the queries read profiles so
-	a := &segmentAudit{Reader: r, app: app, sample: map[string]bool{}, rnd: rnd}
+	a := &segmentAudit{Reader: r, app: app.For(consent.Segments), sample: map[string]bool{}, rnd: rnd}
 	for _, user := range users {
 		a.sample[user] = true
 	}

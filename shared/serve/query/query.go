@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -155,14 +156,24 @@ func (r *Reader) Page(ctx context.Context, app config.App, where segment.Conditi
 }
 
 // Each passes all users who meet a condition to fn, in no order, and returns the
-// instant (ms) as of which they do. Its errors are those of Page, and that of fn.
+// instant (ms) as of which they do. For the surface consent.Export they meet it by what counts there, too. Its errors
+// are those of Page, and that of fn.
 func (r *Reader) Each(ctx context.Context, app config.App, where segment.Condition,
 	fn func(User) error) (asOf int64, err error) {
 	regions := r.regions
 	if !app.Residency.On() {
 		regions = nil
 	}
+	rest := func() error { return nil }
+	if app.Surface == consent.Export && app.Purposes.On() {
+		if fn, rest, err = r.exported(ctx, app, where, fn); err != nil {
+			return 0, err
+		}
+	}
 	_, asOf, err = r.each(ctx, app, where, regions, fn)
+	if err == nil {
+		err = rest()
+	}
 	return asOf, err
 }
 
@@ -277,7 +288,7 @@ func (r *Reader) begin(ctx context.Context, app config.App, q *segment.Query, at
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{Reader: r, view: v, app: app, q: q, at: at}
+	e := &evaluation{Reader: r, view: v, app: app.For(consent.Segments), q: q, at: at}
 	e.app.Consistency = config.Strong // a replica may not have what the list of changes says
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -65,7 +66,7 @@ func (r *Reader) countedProfiles(ctx context.Context, app config.App, users []st
 	c *affinity.Compiled) (map[string][]affinity.Profile, error) {
 	part, end := admission.Part(ctx)
 	defer end()
-	profiles, err := r.profiles.Compute(ctx, app, users, c)
+	profiles, err := r.profiles.Compute(ctx, app.For(consent.Segments), users, c)
 	var faulty profile.Faulty
 	if err != nil && !errors.As(err, &faulty) {
 		return nil, err

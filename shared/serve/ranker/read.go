@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -131,6 +132,7 @@ func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Re
 	if err != nil {
 		return profile.Result{}, fmt.Errorf("read configuration of %s: %w", app.ID, err)
 	}
+	app, active = app.For(r.surface()), active.For(r.surface())
 	if r.active() || app.Strategy.SameScoring(active.Strategy) {
 		user, err := identities.ReadRanking(ctx, active, r.User)
 		switch {
@@ -150,11 +152,14 @@ func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Re
 	return user, nil
 }
 
+// surface returns where the order is used.
+func (r *asked) surface() consent.Surface { return cmp.Or(r.Surface, consent.Rank) }
+
 // seen returns the objects of the index that a user's events name: events that
 // the strategy scores.
 func (o *Orderer) seen(ctx context.Context, app config.App, r asked, user string) (map[string]bool, error) {
 	named := map[string]bool{}
-	err := o.profiles.ObjectsOf(ctx, app, user, o.prepare(app, r).scoring, func(e affinity.Event) error {
+	err := o.profiles.ObjectsOf(ctx, app.For(r.surface()), user, o.prepare(app, r).scoring, func(e affinity.Event) error {
 		if e.Index == r.Index {
 			for _, id := range e.ObjectIDs {
 				named[id] = true

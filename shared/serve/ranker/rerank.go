@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -45,6 +46,8 @@ type Request struct {
 	Diversity *strategy.Diversity // valid; nil: none
 	Version   int64               // of the strategy; 0: the active one
 	Draft     *strategy.Strategy  // valid, ranks instead of a stored strategy; nil: none
+	// Surface is where the order is used; consent.Kept: in rankings.
+	Surface consent.Surface
 }
 
 // asked is a request under way.

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -109,6 +110,7 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	}
 	before, faults := s.counts, s.faults
 	s.user, s.begun, s.next = "", 0, ""
+	app = app.For(consent.Recommend)
 	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add,
 		func(p profile.SweepProgress) error {
 			s.endUser()

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/wire"
 )
@@ -325,7 +326,7 @@ func (d *delta) pack(ctx context.Context, users []string) (parts []segment.Part,
 		return nil
 	}
 	begin()
-	err = d.Profiles.ReadStored(ctx, d.app, users, func(user string, stored []byte) error {
+	err = d.Profiles.ReadStored(ctx, d.app.For(consent.Segments), users, func(user string, stored []byte) error {
 		if packer.Full() || packer.Users() >= d.PartUsers {
 			if err := end(); err != nil {
 				return err

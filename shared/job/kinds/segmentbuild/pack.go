@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -56,7 +57,7 @@ func (t *task) pack(ctx context.Context, users store.Range, o profile.RecomputeO
 		return progress(made)
 	}
 	o.Each = p.each
-	end, err := t.Profiles.Recompute(ctx, t.app, users, o,
+	end, err := t.Profiles.Recompute(ctx, t.app.For(consent.Segments), users, o,
 		func(q profile.Progress) error {
 			if !q.Done && !p.split && !p.full(min(groupRoom, t.PartUsers/2)) {
 				return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -149,7 +150,7 @@ func (w work) Process(ctx context.Context, j job.Job, app config.App, shard job.
 	where, err := segment.Parse([]byte(job.ParamsOf[Params](j).Where))
 	var asOf int64
 	if err == nil {
-		asOf, err = w.source.Each(ctx, app, where, func(u query.User) error {
+		asOf, err = w.source.Each(ctx, app.For(consent.Export), where, func(u query.User) error {
 			if files[u.Region] == nil { // the app has got it since
 				return fmt.Errorf("a user lives in the region %q, and the app had %v at the start", u.Region, regions)
 			}
