@@ -76,8 +76,8 @@ func (h handler) setRegion(w http.ResponseWriter, r *http.Request, c auditlog.Ch
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "%s", refused)
 	}
 	if errors.Is(err, profile.ErrLeft) {
-		return httpapi.Errorf(http.StatusConflict, "The user has lived in %s lately, and what they left there is not removed "+
-			"yet: try again in %s", to, 2*h.Settle())
+		return httpapi.Errorf(http.StatusConflict, "The user has lived in %s lately, and what they left there is not "+
+			"removed yet: try again in %s", to, 2*h.Settle())
 	}
 	if err != nil {
 		return err

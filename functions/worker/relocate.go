@@ -19,7 +19,8 @@ type relocated struct {
 	Clean  bool   `json:"clean"`
 }
 
-// relocate goes on with the move of a user, and then removes what they have left, as soon as nobody can use it any more.
+// relocate goes on with the move of a user, and then removes what they have left, as soon as nobody can use it any
+// more.
 func (h handler) relocate(ctx context.Context, request relocate.Request, _ int) (relocated, error) {
 	app, err := h.Config.App(ctx, request.App)
 	if err != nil {

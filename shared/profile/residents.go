@@ -288,8 +288,8 @@ func (r Residents) CleanAll(ctx context.Context, app config.App, token string, s
 	return all, nil
 }
 
-// closing and closed are the epochs of a row that says nothing but that nobody may move here. Those of a row that a token
-// has left are later.
+// closing and closed are the epochs of a row that says nothing but that nobody may move here. Those of a row that a
+// token has left are later.
 const (
 	closing = 1
 	closed  = 2
@@ -324,6 +324,7 @@ func (e *Engine) closeLeft(ctx context.Context, app config.App, token string, ro
 	if took, err := e.env.regions.finder.Touch(ctx, app, token, found, found.Region); err != nil || !took {
 		return false, err
 	}
-	_, err := users.SetOwner(ctx, app.ID, token, away, store.Owner{Epoch: closed, State: store.Moved, Region: found.Region})
+	_, err := users.SetOwner(ctx, app.ID, token, away,
+		store.Owner{Epoch: closed, State: store.Moved, Region: found.Region})
 	return false, err
 }

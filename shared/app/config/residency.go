@@ -51,7 +51,7 @@ type ResidencyRule string
 
 // The rules. Where one names no region, the user begins in that of the app.
 const (
-	ByApp    ResidencyRule = ""       // the app alone
+	byApp    ResidencyRule = ""       // the app alone
 	ByKey    ResidencyRule = "key"    // the key that sends the first event
 	ByHeader ResidencyRule = "header" // a header that the edge sets
 )
@@ -181,8 +181,8 @@ func (a App) Everywhere() []string {
 	return all
 }
 
-// UserRegions returns the regions over which the rows that name users are spread, for store.Store.In. It is one without a
-// name, for the store as it is, unless each user has a region of their own.
+// UserRegions returns the regions over which the rows that name users are spread, for store.Store.In. It is one
+// without a name, for the store as it is, unless each user has a region of their own.
 func (a App) UserRegions() []string {
 	if !a.Residency.On() {
 		return []string{""}
@@ -223,7 +223,7 @@ func (r Residency) check() error {
 		return nil
 	case r.Home == "":
 		return fault.New(fault.Invalid, "residency: the app names no region; this deployment may have one alone")
-	case len(r.Regions) < 2 || len(r.Regions) > maxResidencyRegions:
+	case len(r.Regions) < 2 && r.Mode != ResidencyOn || len(r.Regions) > maxResidencyRegions:
 		return fault.New(fault.Invalid, "residency: must name 2 to %d regions, got %d", maxResidencyRegions, len(r.Regions))
 	case !slices.Contains(r.Regions, r.Home):
 		return fault.New(fault.Invalid, "residency: the region of the app, %q, must be among %s", r.Home,
@@ -243,9 +243,9 @@ func (r Residency) check() error {
 // checkRule returns what is wrong with the rule, or with what users leave.
 func (r Residency) checkRule() error {
 	switch {
-	case r.Rule != ByApp && r.Rule != ByKey && r.Rule != ByHeader:
+	case r.Rule != byApp && r.Rule != ByKey && r.Rule != ByHeader:
 		return fault.New(fault.Invalid, `residency rule %q: must be "app", "key" or "header"`, r.Rule)
-	case !r.On() && (r.Rule != ByApp || len(r.Leave) > 0):
+	case !r.On() && (r.Rule != byApp || len(r.Leave) > 0):
 		return fault.New(fault.Invalid, "residency is off, and has a rule")
 	case r.Rule == ByHeader && (len(r.Map) == 0 || !headerForm.MatchString(r.Header)):
 		return fault.New(fault.Invalid, "residency: the rule names the header %q, and the regions of %d countries; want "+

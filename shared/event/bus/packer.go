@@ -157,8 +157,9 @@ func (all *pack) message(now time.Time) Message {
 		return first
 	}
 	events, received := make([]event.Event, 0, all.events), now.UnixMilli()
-	m := Message{App: first.App, Region: first.Region, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request, Resolved: true,
-		Calls: first.Calls, Evidence: first.Evidence, Key: first.Key}
+	m := Message{App: first.App, Region: first.Region, Lane: first.Lane, Ahead: first.Ahead, Request: first.Request,
+		Resolved: true,
+		Calls:    first.Calls, Evidence: first.Evidence, Key: first.Key}
 	for _, r := range all.requests {
 		m.joinBands(r.m.Resolution())
 		received = max(received, r.m.ReceivedAt)

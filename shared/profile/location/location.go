@@ -90,9 +90,9 @@ func (f *Finder) Find(ctx context.Context, app config.App, token string) (store.
 	return l, nil
 }
 
-// Region returns the region in which a user lives. A user without a location gets one: they live in the region of the app
-// if a row there says anything of them, and else begin in the region rule. In an app that is being prepared all users
-// live in its region.
+// Region returns the region in which a user lives. A user without a location gets one: they live in the region of the
+// app if a row there says anything of them, and else begin in the region rule. In an app that is being prepared all
+// users live in its region.
 func (f *Finder) Region(ctx context.Context, app config.App, token, rule string) (string, error) {
 	return f.region(ctx, app, token, rule, f.Find)
 }

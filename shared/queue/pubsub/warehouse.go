@@ -80,8 +80,8 @@ func (w *Warehouse) PublishEvents(ctx context.Context, app, region string, rows 
 	return w.publish(ctx, w.cfg.Regions.Named(w.cfg.Topic, region), rows)
 }
 
-// PublishDeletion publishes the row of a deletion of a user of an app, where PublishEvents publishes theirs. The error is
-// as that of PublishEvents.
+// PublishDeletion publishes the row of a deletion of a user of an app, where PublishEvents publishes theirs. The
+// error is as that of PublishEvents.
 func (w *Warehouse) PublishDeletion(ctx context.Context, app, region string, row []byte) error {
 	region, err := w.bus.region(ctx, app, region)
 	if err != nil {

@@ -27,17 +27,18 @@ func (a *appTool) residencyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "residency ID",
 		Short: "Show or set whether each user of an app has a region of their own",
-		Long: "Show or set whether each user of an app has a region of their own. In a new app all users live in the region of the\n" +
-			"app.\n\n" +
-			"Turn it on in two steps. --mode prepare gives each user a location, which is still the region of the app. --mode on lets\n" +
-			"users begin elsewhere and move, once no process can be at work that does not know locations: some ten minutes later.\n" +
-			"Residency that is on stays on.\n\n" +
-			"A rule says where a user begins whom nobody knows. With --rule key that is the region of the key that sends their first\n" +
-			"event (affinity app key add --in). With --rule header it is that of the country which the header " +
-			config.DefaultResidencyHeader + "\n" +
-			"names; the load balancer of the deployment sets it, and --country says the region of each country. Where a rule names no\n" +
-			"region, the user begins in the region of the app. `affinity user region` moves one user.\n\n" +
-			"--leave us=eu moves all users of us to eu, in the background. Once us is empty, the app does not name it any more.",
+		Long: "Show or set whether each user of an app has a region of their own. In a new app all users live in the\n" +
+			"region of the app.\n\n" +
+			"Turn it on in two steps. --mode prepare gives each user a location, which is still the region of the app.\n" +
+			"--mode on lets users begin elsewhere and move, once no process can be at work that does not know\n" +
+			"locations: some ten minutes later. Residency that is on stays on.\n\n" +
+			"A rule says where a user begins whom nobody knows. With --rule key that is the region of the key that\n" +
+			"sends their first event (affinity app key add --in). With --rule header it is that of the country which\n" +
+			"the header " + config.DefaultResidencyHeader + " names; the load balancer of the deployment sets it,\n" +
+			"and --country says the region of each country. Where a rule names no region, the user begins in the\n" +
+			"region of the app. `affinity user region` moves one user.\n\n" +
+			"--leave us=eu moves all users of us to eu, in the nightly rounds. Once us is empty, the app does not name\n" +
+			"it any more.",
 		Example: "  affinity app residency shop --mode prepare --live-in eu,us\n" +
 			"  affinity app residency shop --mode on --rule header --country US=us --country CA=us\n" +
 			"  affinity app residency shop --leave us=eu",
@@ -52,8 +53,9 @@ func (a *appTool) residencyCommand() *cobra.Command {
 	flags.StringVar(&f.rule, "rule", "", "app, key or header: what names the region in which a user begins (default app)")
 	flags.StringVar(&f.header, "header", "", "the header that names the country of a client (default "+
 		config.DefaultResidencyHeader+")")
-	flags.StringToStringVar(&f.countries, "country", nil, "the region of a country, such as US=us; all countries at once")
-	flags.StringToStringVar(&f.leave, "leave", nil, "a region that users leave, and the one to which they move, such as us=eu")
+	flags.StringToStringVar(&f.countries, "country", nil, "the region of a country, such as US=us; give all at once")
+	flags.StringToStringVar(&f.leave, "leave", nil,
+		"a region that users leave, and the one to which they move, such as us=eu")
 	return cmd
 }
 
@@ -117,7 +119,8 @@ func (a *appTool) residency(cmd *cobra.Command, s operator.Store, id string, f r
 }
 
 // setResidency sets it in the engine. A local one knows its regions, those of a deployment are given.
-func (a *appTool) setResidency(ctx context.Context, s operator.Store, id string, to config.Residency) (config.App, error) {
+func (a *appTool) setResidency(ctx context.Context, s operator.Store, id string,
+	to config.Residency) (config.App, error) {
 	if len(a.regions) > 0 {
 		var err error
 		if to, err = operator.ResidencyIn(a.regions, to); err != nil {
@@ -138,8 +141,8 @@ func (a *appTool) printResidency(app config.App) {
 		fmt.Fprintf(a.Out, "app %s: since %s users live in %s\n", app.ID, r.Since.Format(time.RFC3339),
 			strings.Join(r.Regions, ", "))
 	} else {
-		fmt.Fprintf(a.Out, "app %s: since %s each user has a location, in %s; from %s on: affinity app residency %s --mode on\n",
-			app.ID, r.Since.Format(time.RFC3339), r.Home, r.Since.Add(config.IdentitySettle).Format(time.RFC3339), app.ID)
+		fmt.Fprintf(a.Out, "app %s: since %s each user has a location, in %s; "+
+			"from %s on: affinity app residency %s --mode on\n", app.ID, r.Since.Format(time.RFC3339), r.Home, r.Since.Add(config.IdentitySettle).Format(time.RFC3339), app.ID)
 	}
 	switch r.Rule {
 	case config.ByKey:

@@ -18,9 +18,9 @@ func regionCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "region USER",
 		Short: "Show in which region a user lives, or move them to another one",
-		Long: "Show in which region a user lives, or move them to another one, with the anonymous tokens that are linked to them. Events\n" +
-			"and reads of the user go on while they move. What they leave is removed some twenty minutes later. The app must let users\n" +
-			"live there: `affinity app residency`. Requires a key with the permission admin.",
+		Long: "Show in which region a user lives, or move them to another one, with the anonymous tokens that are linked\n" +
+			"to them. Events and reads of the user go on while they move. What they leave is removed some twenty minutes\n" +
+			"later. The app must let users live there: `affinity app residency`. Requires a key with the permission admin.",
 		Example: "  affinity user region ann\n  affinity user region ann --to us",
 		Args:    command.UserArg,
 	}, "region of %s", func(ctx context.Context, c *client.Client, args []string) (api.UserRegion, error) {

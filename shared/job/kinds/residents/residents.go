@@ -1,10 +1,10 @@
-// Package residents keeps users in the regions in which they live. A job moves the users of a region that users leave by
-// the setting of their app, and removes what regions still hold of users who have moved away. Once nothing is left in a
-// region that users leave, the app no longer names it.
+// Package residents keeps users in the regions in which they live. A job moves the users of a region that users leave
+// by the setting of their app, and removes what regions still hold of users who have moved away. Once nothing is left
+// in a region that users leave, the app no longer names it.
 //
-// A job starts every night, for apps whose users have regions of their own. A shard is a range of the rows of one region.
-// Its first pass moves users. What they have left may be used for some time, so the verification waits, and then removes it.
-// Package job runs the jobs, which lie in a collection of this package:
+// A job starts every night, for apps whose users have regions of their own. A shard is a range of the rows of one
+// region. Its first pass moves users. What they have left may be used for some time, so the verification waits, and
+// then removes it. Package job runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/residents/{id}
 package residents
@@ -59,18 +59,24 @@ type Work struct {
 }
 
 var (
-	_ job.Work    = Work{}
-	_ job.Closing = Work{}
+	_ job.Work    = &Work{}
+	_ job.Closing = &Work{}
 )
 
 // Runner starts jobs and runs their tasks. It is safe for concurrent use.
-type Runner struct{ *job.Runner }
+type Runner struct {
+	*job.Runner
+	work *Work
+}
 
 // New returns the runner. It sets the name and the work of r.
 func New(r job.Runner, work Work) *Runner {
-	r.Name, r.Work, r.StaleText = "residents", work, "users not where they live"
-	return &Runner{job.New(r)}
+	r.Name, r.Work, r.StaleText = "residents", &work, "users not where they live"
+	return &Runner{job.New(r), &work}
 }
+
+// SetSettle changes how long a process may act on what it has read. Call it before a job runs.
+func (r *Runner) SetSettle(settle time.Duration) { r.work.Settle = settle }
 
 // errBusy means that a job of the app is under way.
 var errBusy = errors.New("users are being moved")
@@ -95,7 +101,7 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 }
 
 // Process moves the users of a range who leave the region, and removes what can be removed.
-func (w Work) Process(ctx context.Context, _ job.Job, app config.App, shard job.Shard, until time.Time,
+func (w *Work) Process(ctx context.Context, _ job.Job, app config.App, shard job.Shard, until time.Time,
 	progress func(job.Progress) error) (job.Progress, error) {
 	var c Counts
 	next, err := w.each(ctx, app, shard.Next, shard.To, until, func(user string) error {
@@ -113,13 +119,10 @@ const waited = ","
 
 // Verify counts the users of a range who are not where they live, or of whom the region holds something. If there are
 // some, it waits first until that can be removed.
-func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard,
+func (w *Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.Shard,
 	until time.Time) (job.Verified, error) {
 	from, again := strings.CutPrefix(shard.Next, waited)
-	if !again {
-		from = shard.From
-	}
-	if from == "" {
+	if !again || from == "" {
 		from = shard.From
 	}
 	var v job.Verified
@@ -137,13 +140,13 @@ func (w Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.S
 	case next != "":
 		v.Next = waited + next
 	case v.Stale > 0 && !again:
-		return job.Verified{Next: waited, Pause: 2*w.Settle + time.Second}, nil
+		return job.Verified{Next: waited, Pause: 2*w.Settle + time.Millisecond}, nil
 	}
 	return v, nil
 }
 
 // each calls do with the users of a range, until the time is over. It returns where to go on; empty at the end.
-func (w Work) each(ctx context.Context, app config.App, from, to string, until time.Time,
+func (w *Work) each(ctx context.Context, app config.App, from, to string, until time.Time,
 	do func(user string) error) (next string, err error) {
 	err = w.Store.In(app.Region).Users.ScanUserKeys(ctx, app.ID, from, to, func(user string) error {
 		user = strings.Clone(user) // the stream may reuse its memory
@@ -164,9 +167,10 @@ func (w Work) each(ctx context.Context, app config.App, from, to string, until t
 
 var errOver = errors.New("the time of the task is over")
 
-// visit moves a user who leaves the region of app, and removes what the region holds of one who lives elsewhere. left says
-// that something is still to do.
-func (w Work) visit(ctx context.Context, app config.App, user string, until time.Time, c *Counts) (left bool, err error) {
+// visit moves a user who leaves the region of app, and removes what the region holds of one who lives elsewhere. left
+// says that something is still to do.
+func (w *Work) visit(ctx context.Context, app config.App, user string, until time.Time,
+	c *Counts) (left bool, err error) {
 	c.Users++
 	residents := profile.ResidentsOf(w.Profiles)
 	lives, err := residents.Region(ctx, app, user)
@@ -196,9 +200,9 @@ func (w Work) visit(ctx context.Context, app config.App, user string, until time
 	return !gone, err
 }
 
-// Close takes regions out of the setting of the app that users have left. Before that it removes all that is there of the
-// app: lists and copies of locations. What jobs say of users there goes with age.
-func (w Work) Close(ctx context.Context, j job.Job) error {
+// Close takes regions out of the setting of the app that users have left. Before that it removes all that is there of
+// the app: lists and copies of locations. What jobs say of users there goes with age.
+func (w *Work) Close(ctx context.Context, j job.Job) error {
 	if j.State != job.Done {
 		return nil
 	}
@@ -229,7 +233,7 @@ func (w Work) Close(ctx context.Context, j job.Job) error {
 }
 
 // erase removes what a region holds of an app but the details of jobs.
-func (w Work) erase(ctx context.Context, appID string, there *store.Store) error {
+func (w *Work) erase(ctx context.Context, appID string, there *store.Store) error {
 	tables, err := store.TableNames()
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package relocate is the task that goes on with the move of a user to another region, and removes what the regions that
-// they have left still hold of them. The function profiles enqueues it, and worker runs it. A task that is lost costs
-// time only: the nightly round does the same. The package keeps no data.
+// Package relocate is the task that goes on with the move of a user to another region, and removes what the regions
+// that they have left still hold of them. The function profiles enqueues it, and worker runs it. A task that is lost
+// costs time only: the nightly round does the same. The package keeps no data.
 package relocate
 
 import (
@@ -33,7 +33,8 @@ const maxSteps = 20
 
 // Fault implements queue.Request.
 func (r Request) Fault() string {
-	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) || r.Begun <= 0 || r.To != "" && !config.ValidRegion(r.To) {
+	if !config.ValidAppID(r.App) || !event.ValidUserToken(r.User) || r.Begun <= 0 ||
+		r.To != "" && !config.ValidRegion(r.To) {
 		return "app, userToken and begun must be present and well-formed, and to the name of a region"
 	}
 	return ""
@@ -47,7 +48,8 @@ func (r Request) Next() (next Request, more bool) {
 
 // Enqueue enqueues the task of a request in a region, in which the user lives, for after a delay.
 func Enqueue(ctx context.Context, q queue.Queue, region string, r Request, delay time.Duration) error {
-	task, err := Kind.Task(r.App, r, delay, "relocate", r.App, r.User, strconv.FormatInt(r.Begun, 10), strconv.Itoa(r.Step))
+	task, err := Kind.Task(r.App, r, delay, "relocate", r.App, r.User, strconv.FormatInt(r.Begun, 10),
+		strconv.Itoa(r.Step))
 	task.Region = region
 	if err == nil {
 		err = q.Create(ctx, task)
