@@ -45,7 +45,7 @@ func TestAccessTable(t *testing.T) {
 		if slices.Contains(f.Env, "TASKS_QUEUE") {
 			tasks = "enqueues"
 		}
-		if len(f.Secrets) > 0 {
+		if slices.Contains(f.Secrets, "CONSOLE_SECRET") {
 			name += ", with `console_host`"
 		}
 		row := "|"

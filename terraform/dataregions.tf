@@ -155,6 +155,7 @@ module "processing" {
   environment      = merge(local.environments[each.value.key], { REGION = each.value.data_region })
   more_environment = local.telemetry_environments[each.value.key]
   secrets          = local.secrets[each.value.key]
+  secret_versions  = local.secret_versions
   project_id       = var.project_id
 
   # No instance waits, as a data region may have little traffic.
@@ -169,4 +170,16 @@ module "processing" {
 
   # Schedules call the worker of the region of the deployment only.
   invokers = { for label, member in local.invokers[local.functions[each.value.of].kind] : label => member if label != "scheduler" }
+}
+
+variable "location_secret" {
+  description = "Id of the secret of Secret Manager under which the keys of locations hold a hash of each user, in apps whose users live in several regions. Its first version counts, and must never change: README.md. Empty, the default: no app can have such users."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_-]{0,255}$", var.location_secret))
+    error_message = "location_secret must be the id of a secret of the project, not its content: letters, digits, underscores and hyphens."
+  }
 }

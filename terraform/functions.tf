@@ -93,8 +93,12 @@ locals {
   telemetry_secrets      = var.telemetry.headers_secret == null ? {} : { OTEL_EXPORTER_OTLP_HEADERS = var.telemetry.headers_secret }
 
   # The variables of functions.json that hold a secret, and its id in Secret Manager.
-  secret_ids = { CONSOLE_SECRET = var.console_secret }
-  secrets    = { for key, d in local.deployed : key => merge(local.telemetry_secrets, { for v in try(local.functions[d.of].secrets, []) : v => local.secret_ids[v] }) }
+  # Those without an id are not set.
+  secret_ids = { for v, id in { CONSOLE_SECRET = var.console_secret, LOCATION_SECRET = var.location_secret } : v => id if id != "" }
+  secrets    = { for key, d in local.deployed : key => merge(local.telemetry_secrets, { for v in try(local.functions[d.of].secrets, []) : v => local.secret_ids[v] if contains(keys(local.secret_ids), v) }) }
+
+  # Another version of this one would hide all locations, so adding one changes nothing.
+  secret_versions = { LOCATION_SECRET = "1" }
 
   # All services: those of this region, and those of other regions.
   services = concat(keys(local.deployed), keys(local.serving), keys(local.processing))
@@ -134,6 +138,7 @@ module "function" {
   environment      = local.environments[each.key]
   more_environment = local.telemetry_environments[each.key]
   secrets          = local.secrets[each.key]
+  secret_versions  = local.secret_versions
   project_id       = var.project_id
 
   min_instances   = local.size[each.key].min_instances
@@ -173,6 +178,7 @@ module "serving" {
   environment      = merge(local.environments[each.value.key], lookup(local.regions_at, each.value.region, null) == null ? {} : { REGION = local.regions_at[each.value.region] })
   more_environment = local.telemetry_environments[each.value.key]
   secrets          = local.secrets[each.value.key]
+  secret_versions  = local.secret_versions
   project_id       = var.project_id
 
   min_instances   = local.size[each.value.key].min_instances

@@ -25,7 +25,7 @@ variable "telemetry" {
 }
 
 resource "google_project_service" "secrets" {
-  count = var.telemetry.headers_secret == null && var.console_host == null ? 0 : 1
+  count = var.telemetry.headers_secret == null && var.console_host == null && var.location_secret == "" ? 0 : 1
 
   service            = "secretmanager.googleapis.com"
   disable_on_destroy = false

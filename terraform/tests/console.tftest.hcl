@@ -181,6 +181,43 @@ run "without_an_api" {
   expect_failures = [var.console_host]
 }
 
+# Functions that may look at users find where they live, in every region, and no others do.
+run "locations" {
+  command = plan
+
+  variables {
+    location_secret = "locations"
+    serving_regions = ["us-central1"]
+    run_quota       = { cpu = 200, memory_gib = 200 }
+    data_regions    = { us = { region = "us-central1" } }
+  }
+
+  assert {
+    condition     = toset([for key, f in module.function : key if contains(keys(f.secrets), "LOCATION_SECRET")]) == toset([for key, d in local.deployed : key if contains(keys(local.table_grants), "${key}/users")])
+    error_message = "The secret of locations goes to others than the functions that may look at users: ${jsonencode({ for key, f in module.function : key => f.secrets })}"
+  }
+
+  assert {
+    condition     = module.function["console"].secrets == { CONSOLE_SECRET = "affinity-console", LOCATION_SECRET = "locations" } && module.serving["ingest/us-central1"].secrets == { LOCATION_SECRET = "locations" } && module.processing["process/us"].secrets == { LOCATION_SECRET = "locations" }
+    error_message = "A function of another region does not get the secrets of the one with its name."
+  }
+
+  assert {
+    condition     = length(setintersection(["catalog", "docs"], [for key, f in module.function : key if length(f.secrets) > 0])) == 0 && length(google_project_service.secrets) == 1
+    error_message = "catalog or docs gets a secret, or Secret Manager is not switched on."
+  }
+}
+
+run "the_secret_of_locations_itself" {
+  command = plan
+
+  variables {
+    location_secret = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="
+  }
+
+  expect_failures = [var.location_secret]
+}
+
 run "the_secret_itself" {
   command = plan
 

@@ -55,6 +55,11 @@ run "plan" {
   }
 
   assert {
+    condition     = alltrue([for f in module.function : length(f.secrets) == 0]) && length(google_project_service.secrets) == 0
+    error_message = "A function gets a secret although nobody named one."
+  }
+
+  assert {
     condition     = length(output.warehouse_datasets) == 0 && local.environment.PUBSUB_WAREHOUSE_TOPIC == ""
     error_message = "Events are written to BigQuery although nobody asked for it."
   }
@@ -206,9 +211,11 @@ run "least_privilege" {
   assert {
     condition = { for key, g in local.table_grants : key => trimprefix(g.role, "roles/bigtable.") } == {
       "ingest/objects"             = "reader"
+      "ingest/users"               = "reader"
       "ingest/refused"             = "user"
       "ingest/usage"               = "user"
       "ingest/rates"               = "user"
+      "ingest/locations"           = "user"
       "imports/objects"            = "reader"
       "imports/events"             = "user"
       "imports/events_narrow"      = "user"
@@ -220,6 +227,7 @@ run "least_privilege" {
       "imports/usage"              = "user"
       "imports/rates"              = "user"
       "imports/audit_log"          = "user"
+      "imports/locations"          = "user"
       "profiles/objects"           = "reader"
       "profiles/events"            = "reader"
       "profiles/events_narrow"     = "reader"
@@ -232,6 +240,7 @@ run "least_privilege" {
       "profiles/usage"             = "user"
       "profiles/audit_log"         = "user"
       "profiles/rates"             = "user"
+      "profiles/locations"         = "user"
       "rank/objects"               = "reader"
       "rank/dated"                 = "reader"
       "rank/crowd"                 = "reader"
@@ -244,6 +253,7 @@ run "least_privilege" {
       "rank/audit_log"             = "user"
       "rank/jobs"                  = "user"
       "rank/rates"                 = "user"
+      "rank/locations"             = "reader"
       "strategies/objects"         = "reader"
       "strategies/events"          = "reader"
       "strategies/events_narrow"   = "reader"
@@ -254,6 +264,7 @@ run "least_privilege" {
       "strategies/audit_log"       = "user"
       "strategies/jobs"            = "user"
       "strategies/rates"           = "user"
+      "strategies/locations"       = "reader"
       "catalog/objects"            = "user"
       "catalog/dated"              = "user"
       "catalog/crowd"              = "user"
@@ -274,6 +285,7 @@ run "least_privilege" {
       "admin/audit_log"            = "user"
       "admin/jobs"                 = "user"
       "admin/rates"                = "user"
+      "admin/locations"            = "reader"
       "segments/events"            = "reader"
       "segments/events_narrow"     = "reader"
       "segments/histories"         = "reader"
@@ -285,6 +297,7 @@ run "least_privilege" {
       "segments/audit_log"         = "user"
       "segments/jobs"              = "user"
       "segments/rates"             = "user"
+      "segments/locations"         = "reader"
       "process/objects"            = "reader"
       "process/dictionaries"       = "reader"
       "process/events"             = "user"
@@ -297,6 +310,7 @@ run "least_privilege" {
       "process/usage"              = "user"
       "process/rates"              = "user"
       "process/recent"             = "user"
+      "process/locations"          = "user"
       "worker/objects"             = "user"
       "worker/dated"               = "user"
       "worker/events"              = "user"
@@ -314,6 +328,7 @@ run "least_privilege" {
       "worker/audit_log"           = "user"
       "worker/jobs"                = "user"
       "worker/recent"              = "user"
+      "worker/locations"           = "user"
       "process-slow/objects"       = "reader"
       "process-slow/dictionaries"  = "reader"
       "process-slow/events"        = "user"
@@ -326,6 +341,7 @@ run "least_privilege" {
       "process-slow/usage"         = "user"
       "process-slow/rates"         = "user"
       "process-slow/recent"        = "user"
+      "process-slow/locations"     = "user"
     }
     error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
@@ -346,8 +362,8 @@ run "least_privilege" {
   }
 
   assert {
-    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/refused", "ingest/usage", "ingest/rates"]) && local.table_grants["ingest/objects"].role == "roles/bigtable.reader"
-    error_message = "ingest may do more than read the catalog, and write refused requests and usage and rates."
+    condition     = toset([for key, g in local.table_grants : key if startswith(key, "ingest/")]) == toset(["ingest/objects", "ingest/users", "ingest/refused", "ingest/usage", "ingest/rates", "ingest/locations"]) && alltrue([for t in ["objects", "users"] : local.table_grants["ingest/${t}"].role == "roles/bigtable.reader"])
+    error_message = "ingest may do more than read the catalog and users, and write refused requests, usage, rates and locations."
   }
 
   assert {

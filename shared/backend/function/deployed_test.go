@@ -36,11 +36,15 @@ import (
 	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/queue/pubsub"
+	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/terraform"
 )
 
 // tuning are variables whose defaults suit the deployment, which does not set them.
 var tuning = []string{"BIGTABLE_FILTER_COLUMNS", "JOB_SHARD_USERS", "JOB_BUDGET", "JOB_ATTEMPTS", "JOB_CONCURRENCY"}
+
+// locationSecret goes to those functions alone that may look at users.
+const locationSecret = "LOCATION_SECRET"
 
 const functionsDir = "../../../functions"
 
@@ -94,6 +98,10 @@ func TestDeployedVariables(t *testing.T) {
 		must.Succeed(t, err)
 		want := getenvs(t, dependencies(t, fn.Name)...)
 		for _, p := range params {
+			if p.Key == locationSecret && !slices.Contains(append(fn.Access.Reads, fn.Access.Writes...), store.TableUsers) &&
+				!slices.Contains(fn.Access.Writes, "*") {
+				continue // it has no use for where users live
+			}
 			if !slices.Contains(tuning, p.Key) {
 				want = append(want, p.Key)
 			} else if !p.HasDefaultValue || p.Required {
@@ -101,6 +109,9 @@ func TestDeployedVariables(t *testing.T) {
 			}
 		}
 		want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "OTEL_") })
+		if slices.Contains(want, locationSecret) != slices.Contains(fn.Secrets, locationSecret) {
+			t.Errorf("%s: secrets %v", fn.Name, fn.Secrets) // no plain variable
+		}
 		slices.Sort(want)
 		got := slices.Sorted(slices.Values(fn.Variables()))
 		if diff := cmp.Diff(slices.Compact(want), got); diff != "" {

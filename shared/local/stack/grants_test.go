@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/affinityengine/affinity/functions/worker"
-	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/event/bus"
@@ -26,9 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
-	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -284,6 +281,7 @@ var rare = rarely(map[string][]access{
 	"a job has details from the start, or when it is cancelled, only if it speaks of a user": {
 		{"admin", "table jobs", true}, {"rank", "table jobs", true}, {"segments", "table jobs", true}, {"strategies", "table jobs", true}},
 	"another function of this process has listed the user already": {{"admin", "table changes", true}},
+	"another function of this process remembers where users live":  {{"segments", "table locations", false}},
 	"only events of a dump or an archive can be calls":             {{"imports", "table calls", true}},
 	"process looks objects up only where ingest could not":         {{"process", "table objects", false}},
 	"process sends a message back only when processes die":         {{"process", "topics of events", true}},
@@ -314,15 +312,16 @@ func TestGrants(t *testing.T) {
 	u := &uses{seen: map[access]bool{}, active: map[string]int{}, mayTo: granted}
 	s := start(t, stack.Options{
 		Bigtable: u.options(), ConfigTTL: time.Millisecond, LateWrites: time.Millisecond, Warehouse: t.TempDir(),
+		Regions: []string{"eu", "us"},
 		Watch: stack.Watch{Function: u.function, Services: u.options(),
 			Topics:    func(t outbox.Topics) outbox.Topics { return watchedTopics{t, u} },
 			Documents: func(name string, s documents.Store) documents.Store { return watchedDocuments{s, u, name} }},
 		Recompute: job.Settings{ShardUsers: 2, Budget: time.Minute, Attempts: 3, Concurrency: 2},
 	})
-	must.Succeed(t, s.Backends.Config.CreateApp(t.Context(), config.App{ID: "thin", Log: schema.Of(schema.Narrow)}))
-	must.Succeed(t, s.Backends.Config.PutKey(t.Context(), "thin", config.Key{Hash: auth.Hash("thinkey"), ACL: auth.All}))
-	must.Succeed(t, s.Backends.Config.SetLimits(t.Context(), "thin", limit.Numbers{WriteWindowMs: 1}))
-	for _, app := range []string{"demo", "thin"} {
+	must.Succeed(t, s.Backends.Config.SetLimits(t.Context(), "demo", limit.Numbers{WriteWindowMs: 1}))
+	createThin(t, s)
+	apps := []string{"thin", "demo"}
+	for _, app := range apps {
 		must.Succeed(t, s.Backends.Config.SetSegments(t.Context(), app, true))
 		useEverything(t, s, app)
 	}
@@ -336,13 +335,11 @@ func TestGrants(t *testing.T) {
 	}
 	idle(t, s)
 	must.Succeed(t, errors.Join(s.Backends.Usage.Flush(t.Context()), s.Backends.Refused.Flush(t.Context())))
-	// No user of this test has enough blocks for a dictionary, or a region of their own.
-	for table, family := range map[string]string{"dictionaries": "d", "locations": "l"} {
-		m := bigtable.NewMutation()
-		m.Set(family, "later", 0, nil)
-		must.Succeed(t, bigtableOf(t, s).Open(table).Apply(t.Context(), "demo,", m))
-	}
-	for _, app := range []string{"demo", "thin"} {
+	// No user of this test has enough blocks for a dictionary.
+	m := bigtable.NewMutation()
+	m.Set("d", "later", 0, nil)
+	must.Succeed(t, bigtableOf(t, s).Open("dictionaries").Apply(t.Context(), "demo,", m))
+	for _, app := range apps {
 		_, err := s.Backends.Deletions.Delete(t.Context(), app, false)
 		must.Succeed(t, err)
 		deleted(t, s, app)

@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // everything returns requests by which an app uses every table, and then those of all routes.
@@ -35,13 +38,14 @@ func everything() (flow [][3]string) {
 	for part := range slices.Chunk(posted, 100) {
 		flow = append(flow, [3]string{"POST", "/1/events", `{"events":[` + strings.Join(part, ",") + `]}`}, wait)
 	}
+	signIn := [3]string{"POST", "/1/events", strings.Replace(seenBy("newcomer"), `"userToken"`, `"authenticatedUserToken":"ann","userToken"`, 1)}
 	call := `{"type":"track","event":"Product Viewed","userId":"u","messageId":"m1","properties":{"product_id":"1"}}`
 	flow = append(flow, [][3]string{
 		{"POST", "/1/events", seenBy("u")}, wait, {"POST", "/1/events", strings.Replace(seenBy("u"), `"1"`, `"late"`, 1)}, wait, {"GET", "/1/explain/u", ""}, {"POST", "/1/events", seenBy("ann")}, {"POST", "/1/events", seenBy("bob")},
 		{"POST", "/1/events", `{"events":[{"eventType":"view"}]}`},
 		{"POST", "/v1/batch?index=i", `{"batch":[` + call + `]}`}, wait,
 		{"POST", "/1/recomputes", `{"fold":true}`}, wait,
-		{"POST", "/1/segments/refresh", ""}, wait,
+		{"POST", "/1/segments/refresh", ""}, wait, signIn, wait, {"POST", "/1/segments/query", `{"where":{"filter":"color:Red"},"limit":9}`},
 		{"PUT", "/1/segments/red", `{"where":{"filter":"color:Red"}}`}, {"POST", "/1/segments/refresh", ""}, wait,
 		{"POST", "/1/crowd", ""}, wait, product("late", "Blue"), {"POST", "/1/reenrich", ""}, wait,
 		{"POST", "/1/backtests", ""}, wait, {"POST", "/1/audits", `{"segments":true}`}, wait,
@@ -53,6 +57,9 @@ func everything() (flow [][3]string) {
 		newStrategy, {"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `}`},
 		newStrategy, {"POST", "/1/segments/query", `{"where":{"filter":"color:Red"},"limit":9}`},
 		newStrategy, {"GET", "/1/values?facet=color", ""}, {"GET", "/1/segments/histogram?facet=color&value=Red", ""}, wait,
+		// Nobody remembers where they live.
+		{"POST", "/1/rank", `{"userToken":"stranger","index":"i","objectIDs":["1"]}`}, {"GET", "/1/export/stranger", ""},
+		{"POST", "/1/strategies/personalization/preview", `{"strategy":` + seenStrategy + `,"userTokens":["stranger"]}`},
 		{"POST", "/1/segments/red/export", ""}, wait, {"DELETE", "/1/usertokens/bob", ""}, {"DELETE", "/1/usertokens/big", ""}, wait,
 		{"POST", "/1/strategies/personalization", secondStrategy}, wait, {"DELETE", "/1/usertokens/ghost", ""},
 		{"POST", "/1/events/import?receipts=kept", `{"exportedDeletion":{"userToken":"carl","deletedUntil":"2025-11-20T10:00:00.000Z","receivedUntil":"2025-11-20T10:00:00.000Z"}}`},
@@ -63,6 +70,22 @@ func everything() (flow [][3]string) {
 		flow = append(flow, [3]string{r.method, r.path, r.body})
 	}
 	return append(flow, wait)
+}
+
+// createThin makes the app thin, whose users have regions of their own. They begin in that which is not the app's.
+func createThin(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	apps := s.Backends.Config
+	must.Succeed(t, apps.CreateApp(t.Context(), config.App{ID: "thin", Region: "eu", Log: schema.Of(schema.Narrow),
+		Identity: config.Identity{Mode: config.IdentityLink}}))
+	must.Succeed(t, apps.PutKey(t.Context(), "thin", config.Key{Hash: auth.Hash("thinkey"), ACL: auth.All, Region: "us"}))
+	for _, mode := range []config.ResidencyMode{config.ResidencyPrepare, config.ResidencyOn} {
+		residency := config.Residency{Mode: mode, Regions: []string{"eu", "us"}, Rule: config.ByKey}
+		_, err := apps.SetResidency(t.Context(), "thin", residency, 0)
+		must.Succeed(t, err)
+	}
+	// The function that reads a row of a table first is taken for all that read one.
+	wantStatusAs(t, s, http.StatusOK, "thin", "thinkey", "POST", "/1/events", seenBy("first"))
 }
 
 // useEverything makes the requests of everything for an app.

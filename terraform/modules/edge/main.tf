@@ -66,6 +66,9 @@ resource "google_compute_backend_service" "this" {
   protocol              = "HTTPS"
   security_policy       = google_compute_security_policy.this.id
 
+  # The country of the client, by which users may begin in a region of their own. It takes the place of what a client sends.
+  custom_request_headers = ["X-Client-Geo-Region:{client_region}"]
+
   # Browsers never call the host without TLS after one answer. The engine's other
   # headers of this kind come from its functions.
   custom_response_headers = ["Strict-Transport-Security: max-age=31536000"]

@@ -122,7 +122,7 @@ resource "google_cloud_run_v2_service" "this" {
           value_source {
             secret_key_ref {
               secret  = env.value
-              version = "latest"
+              version = lookup(var.secret_versions, env.key, "latest")
             }
           }
         }

@@ -62,7 +62,14 @@ variable "more_environment" {
 }
 
 variable "secrets" {
-  description = "Environment variables with the newest version of a secret: the id of the secret in Secret Manager, by variable. The function's account may read these secrets."
+  description = "Environment variables that hold a secret: the id of the secret in Secret Manager, by variable. The function's account may read these secrets."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "secret_versions" {
+  description = "Versions of secrets, by variable. Of a secret without one a new instance gets the newest."
   type        = map(string)
   default     = {}
   nullable    = false

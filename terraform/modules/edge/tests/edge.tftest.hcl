@@ -218,9 +218,9 @@ run "endpoint_groups" {
   assert {
     condition = alltrue([for b in google_compute_backend_service.this :
       b.load_balancing_scheme == "EXTERNAL_MANAGED" && one(b.log_config).enable && one(b.log_config).sample_rate == 0.1 && length(b.backend) == 1 &&
-      toset(b.custom_response_headers) == toset(["Strict-Transport-Security: max-age=31536000"])
+      toset(b.custom_response_headers) == toset(["Strict-Transport-Security: max-age=31536000"]) && toset(b.custom_request_headers) == toset(["X-Client-Geo-Region:{client_region}"])
     ])
-    error_message = "A backend does not have exactly one group, the managed load balancer, logs, and HSTS."
+    error_message = "A backend does not have exactly one group, the managed load balancer, logs, HSTS, and the client's country."
   }
 
   assert {

@@ -303,7 +303,13 @@ run "secrets" {
   variables {
     project_id       = "affinity-test"
     more_environment = { OTEL_SERVICE_NAME = "ingest" }
-    secrets          = { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers" }
+    secrets          = { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers", LOCATION_SECRET = "locations" }
+    secret_versions  = { LOCATION_SECRET = "1" }
+  }
+
+  assert {
+    condition     = { for e in google_cloud_run_v2_service.this.template[0].containers[0].env : e.name => e.value_source[0].secret_key_ref[0].version if length(e.value_source) > 0 } == { OTEL_EXPORTER_OTLP_HEADERS = "latest", LOCATION_SECRET = "1" }
+    error_message = "The function does not get the versions of its secrets."
   }
 
   assert {
@@ -312,7 +318,7 @@ run "secrets" {
   }
 
   assert {
-    condition     = output.secrets == { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers" }
+    condition     = output.secrets == { OTEL_EXPORTER_OTLP_HEADERS = "otlp-headers", LOCATION_SECRET = "locations" }
     error_message = "The function does not get its secret."
   }
 
