@@ -54,6 +54,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 	profiles := profile.New(base.Store, base.Config, base.CachedConfig, base.Now, base.Log)
 	profiles.SetLater(refreshes.Enqueue)
 	profiles.Counters().Each(base.Metrics.Watch)
+	profile.ResidentsOf(profiles).Each(base.Metrics.Watch)
 	links := refused.NewLinks(base.Buffered(), base.Usage, base.Now, log)
 	function.AtExit(links.Flush)
 	profile.IdentitiesOf(profiles).SetRefused(links.Record)

@@ -19,6 +19,13 @@ type Residents struct{ engine *Engine }
 // ResidentsOf returns what an engine does with where users live.
 func ResidentsOf(e *Engine) Residents { return Residents{e} }
 
+// Each calls fn with the metric name, the help text and the value of each counter of locations.
+func (r Residents) Each(fn func(name, help string, read func() int64)) {
+	if all := r.engine.env.regions; all != nil {
+		all.finder.Each(fn)
+	}
+}
+
 // Region returns the region in which a user lives; that of the app for a user whom nobody knows.
 func (r Residents) Region(ctx context.Context, app config.App, token string) (string, error) {
 	region, _, err := r.Lives(ctx, app, token)

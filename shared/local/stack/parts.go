@@ -92,6 +92,7 @@ func newBackends(base backend.Base, cipher config.Cipher, o Options, messages me
 	b.Orderer = ranker.New(base.Store, base.CachedConfig, b.Profiles, base.Now, base.Log)
 	b.Pages = page.New(base.Store.Catalog, base.CachedConfig, b.Orderer, base.Now, base.Log)
 	b.Profiles.Counters().Each(b.Metrics.Watch)
+	profile.ResidentsOf(b.Profiles).Each(b.Metrics.Watch)
 	b.Enricher = enrich.New(base.Store.Catalog, base.CachedConfig)
 	b.JobStore = func(c job.Collection) job.Jobs { return job.Detailed(job.In(base.Documents, c), base.Store.Jobs, c) }
 	runner := func(c job.Collection) job.Runner { return jobrunner.Open(base, tasks, o.Recompute, c) }

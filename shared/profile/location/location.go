@@ -37,21 +37,16 @@ type found struct {
 
 type counts struct{ remembered, copied, asked atomic.Int64 }
 
-// Counts say how locations were found.
-type Counts struct {
-	Remembered int64 // by the process
-	Copied     int64 // in the Bigtable of its region
-	Asked      int64 // in the Bigtable of the app's region
-}
-
 // New returns a Finder. in returns the Bigtable of a region, and own is the region of the process.
 func New(in func(region string) *store.Store, own string, now func() time.Time) *Finder {
 	return &Finder{in: in, own: own, now: now, known: cache.New[user, found](most)}
 }
 
-// Counts returns how locations were found since the start.
-func (f *Finder) Counts() Counts {
-	return Counts{f.counts.remembered.Load(), f.counts.copied.Load(), f.counts.asked.Load()}
+// Each calls fn with the metric name, the help text and the value of each counter.
+func (f *Finder) Each(fn func(name, help string, read func() int64)) {
+	fn("affinity.locations_remembered", "Regions of users that the process remembered.", f.counts.remembered.Load)
+	fn("affinity.locations_copied", "Regions of users that it read in its own region.", f.counts.copied.Load)
+	fn("affinity.locations_asked", "Regions of users that it read in the region of the app.", f.counts.asked.Load)
 }
 
 // Look reads the location of a user in the row that decides. It is the zero value if there is none.
