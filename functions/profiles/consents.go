@@ -149,7 +149,8 @@ func (h handler) consentsOf(ctx context.Context, app config.App, user string) (a
 func decodeConsents(app config.App, body []byte) (map[string]bool, error) {
 	var in map[string]jsontext.Value
 	if err := json.Unmarshal(body, &in); err != nil || len(in) == 0 {
-		return nil, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"PURPOSE":true} or false, of one purpose or more`)
+		return nil, httpapi.Errorf(http.StatusBadRequest,
+			`Bad Request: want {"PURPOSE":true} or false, of one purpose or more`)
 	}
 	grants := make(map[string]bool, len(in))
 	for _, name := range slices.Sorted(maps.Keys(in)) {

@@ -18,6 +18,7 @@ type UserPurpose struct {
 	Granted bool `json:"granted"`
 	// Asked says whether the user has said so. Otherwise that is the default of the purpose.
 	Asked bool `json:"asked"`
-	// Since is when the purpose last changed between granted and not; absent for never. Earlier events do not count for it.
+	// Since is when the purpose last changed between granted and not; absent for never. Earlier events do not count for
+	// it.
 	Since *Time `json:"since,omitempty"`
 }

@@ -21,16 +21,18 @@ func (a *appTool) purposesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purposes ID",
 		Short: "Show or set what an app uses events for, and which of that users must grant",
-		Long: "Show or set what an app uses events for. A new app has no purposes: all events count, and nobody is asked. In an app with\n" +
-			"purposes an event counts if it serves one that the user grants (affinity consent).\n\n" +
+		Long: "Show or set what an app uses events for. A new app has no purposes: all events count, and nobody is asked.\n" +
+			"In an app with purposes an event counts if it serves one that the user grants (affinity consent).\n\n" +
 			"The file is a JSON list, which replaces the purposes of before:\n\n" +
-			`  [{"name": "personalization", "default": true, "surfaces": ["rank", "boosts", "feeds", "recommend"]},` + "\n" +
-			`   {"name": "ads", "types": ["view", "conversion"], "facets": ["brand"], "surfaces": ["segments", "export"]}]` + "\n\n" +
-			"types, names and facets say which events and facets serve a purpose: all where a list is absent. surfaces say where it\n" +
-			"lets the app use them: nowhere without. default says whether users grant it who were never asked. A change makes all\n" +
-			"profiles of the app be computed again, and deletes nothing.",
-		Example: "  affinity app purposes shop\n  affinity app purposes shop --file purposes.json\n  affinity app purposes shop --off",
-		Args:    idArgs("ID"),
+			`  [{"name": "personalization", "default": true, "surfaces": ["rank", "boosts", "feeds"]},` + "\n" +
+			`   {"name": "ads", "types": ["view"], "facets": ["brand"], "surfaces": ["segments", "export"]}]` + "\n\n" +
+			"types, names and facets say which events and facets serve a purpose: all where a list is absent. surfaces\n" +
+			"say where it lets the app use them: nowhere without. default says whether users grant it who were never\n" +
+			"asked. A change makes all profiles of the app be computed again, and deletes nothing.",
+		Example: "  affinity app purposes shop\n" +
+			"  affinity app purposes shop --file purposes.json\n" +
+			"  affinity app purposes shop --off",
+		Args: idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var to []consent.Purpose
 			if off && file != "" {

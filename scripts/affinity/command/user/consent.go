@@ -21,8 +21,8 @@ func Consent(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "consent",
 		Short: "Grant or withdraw what the events of a user may be used for",
-		Long: "Grant or withdraw what the events of a user may be used for. The operator names the purposes of an app: `affinity app\n" +
-			"purposes`. Requires a key with the permission deleteObject, or a secured key of the user.",
+		Long: "Grant or withdraw what the events of a user may be used for. The operator names the purposes of an app:\n" +
+			"`affinity app purposes`. Requires a key with the permission deleteObject, or a secured key of the user.",
 	}, setConsentCommand(t), forgetConsentCommand(t), showConsentCommand(t))
 }
 
@@ -33,8 +33,9 @@ func setConsentCommand(t *command.Tool) *cobra.Command {
 		func(ctx context.Context, c *client.Client, user string) (api.Consents, error) {
 			return c.Profiles().SetConsents(ctx, user, grants)
 		})
-	cmd.Long = "Grant some purposes for a user, and withdraw some. The others stay as they are. What counts for withdrawn purposes alone\n" +
-		"is left out at once and removed. A purpose that is granted again begins empty. With the same purposes again, nothing changes."
+	cmd.Long = "Grant some purposes for a user, and withdraw some. The others stay as they are. What counts for\n" +
+		"withdrawn purposes alone is left out at once and removed. A purpose that is granted again begins empty.\n" +
+		"With the same purposes again, nothing changes."
 	cmd.Example = "  affinity consent set ann --grant ads --withdraw analytics"
 	cmd.Flags().StringSliceVar(&granted, "grant", nil, "purposes that the user grants")
 	cmd.Flags().StringSliceVar(&withdrawn, "withdraw", nil, "purposes that the user withdraws")
