@@ -10,7 +10,7 @@
 resource "google_logging_project_exclusion" "urls" {
   name        = "affinity-urls"
   description = "Request logs whose URL holds a key or a user token."
-  filter      = "resource.type=(\"cloud_run_revision\" OR \"http_load_balancer\") AND httpRequest.requestUrl=~\"(?i)(x-algolia-api-key|x-algolia-usertoken|userToken|writeKey)=|/1/(profiles|usertokens|explain|export|optouts|users|identities|boosts)/|/1/(usertokens|identities)[?]|/console/users/|/console/[^?]*[?]\""
+  filter      = "resource.type=(\"cloud_run_revision\" OR \"http_load_balancer\") AND httpRequest.requestUrl=~\"(?i)(x-algolia-api-key|x-algolia-usertoken|userToken|writeKey)=|/1/(profiles|usertokens|explain|export|optouts|consents|users|identities|boosts)/|/1/(usertokens|identities)[?]|/console/users/|/console/[^?]*[?]\""
 
   depends_on = [terraform_data.project]
 }

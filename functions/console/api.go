@@ -23,6 +23,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/usertokens", Handler: a.Profiles},
 		{Prefix: "/1/explain", Handler: a.Profiles},
 		{Prefix: "/1/optouts", Handler: a.Profiles},
+		{Prefix: "/1/consents", Handler: a.Profiles},
 		{Prefix: "/1/users", Handler: a.Profiles},
 		{Prefix: "/1/identities/preview", Handler: a.Admin},
 		{Prefix: "/1/identities", Handler: a.Profiles},

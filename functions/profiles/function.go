@@ -1,6 +1,6 @@
 // Package profiles is the public function that serves users' profiles, explains
-// them, lists and deletes users, and keeps who has opted out. It also lists recent events
-// and their users. Profiles and opt-outs are stored in
+// them, lists and deletes users, and keeps who has opted out and what they consent to. It also lists recent events
+// and their users. Profiles, opt-outs and consents are stored in
 // the table users. A profile that is no longer valid is computed from the log when it is
 // read.
 package profiles
@@ -64,6 +64,10 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 	rt.HandleOwn("GET /1/optouts/{userToken}", auth.Serve(h.changedUser, h.getOptOut, auth.DeleteObject))
 	rt.HandleOwn("PUT /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optOut, auth.DeleteObject))
 	rt.HandleOwn("DELETE /1/optouts/{userToken}", auth.Serve(h.changedUser, h.optIn, auth.DeleteObject))
+	rt.HandleOwn("GET /1/consents/{userToken}", auth.Serve(h.consenting, h.getConsents, auth.DeleteObject, auth.OwnUser))
+	rt.HandleOwn("PUT /1/consents/{userToken}", auth.Serve(h.consenting, h.setConsents, auth.DeleteObject, auth.OwnUser))
+	rt.HandleOwn("DELETE /1/consents/{userToken}",
+		auth.Serve(h.consenting, h.forgetConsents, auth.DeleteObject, auth.OwnUser))
 	rt.HandleOwn("GET /1/users/{userToken}/region", auth.Serve(h.changedUser, h.getRegion, auth.Admin))
 	rt.HandleOwn("PUT /1/users/{userToken}/region", auth.Serve(h.changedUser, h.setRegion, auth.Admin))
 	rt.HandleOwn("GET /1/identities", auth.Serve(h.Auth.Tenant, h.links, auth.Admin), "day", "strength", "by", "state",

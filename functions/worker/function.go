@@ -112,8 +112,25 @@ func (h handler) drop(w http.ResponseWriter, r *http.Request, reason error) erro
 	return httpapi.WriteJSON(w, http.StatusOK, map[string]any{"dropped": reason.Error()})
 }
 
-// purge deletes the events of a user that a deletion covers.
+// purgeWithdrawn deletes the events of a user that count for no purpose.
+func (h handler) purgeWithdrawn(ctx context.Context, request purge.Request) (map[string]int, error) {
+	app, err := h.Config.App(ctx, request.App)
+	if err != nil {
+		return nil, gone(err)
+	}
+	n, err := profile.ConsentsOf(h.Profiles).Purge(ctx, app, request.User)
+	if err != nil {
+		return nil, err
+	}
+	h.Log.LogAttrs(ctx, slog.LevelInfo, "withdrawn events purged", slog.String("app", request.App), slog.Int("events", n))
+	return map[string]int{"purged": n}, nil
+}
+
+// purge deletes the events of a user that a deletion covers, or that count for no purpose.
 func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[string]int, error) {
+	if request.Withdrawn {
+		return h.purgeWithdrawn(ctx, request)
+	}
 	if err := h.Warehouse.Deletion(ctx, request.App, request.User); err != nil && !errors.Is(err, config.ErrNotFound) {
 		return nil, fmt.Errorf("publish a deletion to the warehouse: %w", err)
 	}

@@ -29,7 +29,8 @@ var argumentsOf = map[string]lister{
 	"strategy restore": strategyVersions, "strategy diff": strategyVersions,
 	"profile": userTokens, "explain": userTokens, "boosts": userTokens, "export": userTokens,
 	"user delete": userTokens, "recompute user": userTokens,
-	"optout show": userTokens, "optout set": userTokens, "optout clear": userTokens, "events send": userTokens,
+	"optout show": userTokens, "optout set": userTokens, "optout clear": userTokens,
+	"consent show": userTokens, "consent set": userTokens, "consent forget": userTokens, "events send": userTokens,
 }
 
 // completeValues makes the shells complete the arguments and flags of all commands.

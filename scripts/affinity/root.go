@@ -109,7 +109,7 @@ func addGroups(root *cobra.Command, p *program) {
 		}},
 		{"profiles", "Profiles, orders and feeds:", []*cobra.Command{
 			strategy.Command(t), user.Profile(t), user.Explain(t), user.Rank(t), user.Boosts(t), feed.Command(t),
-			segment.Command(t), segment.Values(t), user.Command(t), user.OptOut(t), user.Identity(t),
+			segment.Command(t), segment.Values(t), user.Command(t), user.OptOut(t), user.Consent(t), user.Identity(t),
 		}},
 		{"judge", "Judge and measure:", []*cobra.Command{
 			judge.Try(t), judge.Backtest(t), judge.Tune(t), measure.Load(t), measure.Bench(t),

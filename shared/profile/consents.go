@@ -30,6 +30,10 @@ func ConsentsOf(e *Engine) Consents { return Consents{e} }
 type Consented struct {
 	// Says are the answers of the user, and Grants what they lead to for each purpose of the app.
 	Says, Grants map[string]bool
+	// Answers are both, with times, by the order of the purposes.
+	Answers []consent.Answer
+	// Uses are what each surface does with the profile of the user. Only Read says so.
+	Uses map[consent.Surface]consent.Use
 	// Changed reports that other events count than before. Call Purge then.
 	Changed bool
 }
@@ -65,7 +69,17 @@ func (c Consents) Read(ctx context.Context, app config.App, user string) (Consen
 		return Consented{}, err
 	}
 	had, err := consentsOf(app.ID, user, row)
-	return consented(app, had, false), err
+	if err != nil {
+		return Consented{}, err
+	}
+	said := consented(app, had, false)
+	said.Uses = make(map[consent.Surface]consent.Use)
+	for _, on := range consent.Surfaces() {
+		if said.Uses[on], err = at.env.useOf(app.For(on), user, row); err != nil {
+			return Consented{}, err
+		}
+	}
+	return said, nil
 }
 
 // Purge removes what was stored of a user for purposes that are withdrawn alone: events of the log, and blocks. It
@@ -88,7 +102,8 @@ func (c Consents) change(ctx context.Context, app config.App, user string,
 }
 
 func consented(app config.App, c consent.Consents, changed bool) Consented {
-	return Consented{Says: app.Purposes.Says(c), Grants: app.Purposes.Grants(c), Changed: changed}
+	return Consented{Says: app.Purposes.Says(c), Grants: app.Purposes.Grants(c), Answers: app.Purposes.Answers(c),
+		Changed: changed}
 }
 
 // consentsOf parses the consents of a row.

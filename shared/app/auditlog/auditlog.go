@@ -46,6 +46,8 @@ const (
 	UsersRestore          Action = "users.restore"
 	OptOutSet             Action = "optout.set"
 	OptOutRemove          Action = "optout.remove"
+	ConsentSet            Action = "consent.set"
+	ConsentForget         Action = "consent.forget"
 	UserRegion            Action = "user.region"
 	IdentityLink          Action = "identity.link"
 	IdentityUnlink        Action = "identity.unlink"
@@ -76,6 +78,7 @@ const (
 	appSegments    Action = "app.segments"
 	appIdentity    Action = "app.identity"
 	appResidency   Action = "app.residency"
+	appPurposes    Action = "app.purposes"
 	appLimits      Action = "app.limits"
 	appEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -91,11 +94,11 @@ const (
 var Actions = []Action{
 	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
-	UserRegion, IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
+	ConsentSet, ConsentForget, UserRegion, IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
-	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appResidency, appLimits, appEncoding, AppTickets, AppDump,
-	AppMove, keyAdd, keyRotate, keyChange, keyRemove,
+	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appResidency, appPurposes,
+	appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 
 // Outcome is how a change ended.

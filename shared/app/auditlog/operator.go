@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -122,6 +123,23 @@ func (o Operated) SetResidency(ctx context.Context, appID string, to config.Resi
 	settle time.Duration) (app config.App, err error) {
 	err = o.existing(ctx, Change{App: appID, Action: appResidency, Detail: to.String()}, func() error {
 		app, err = o.Store.SetResidency(ctx, appID, to, settle)
+		return err
+	})
+	return app, err
+}
+
+// SetPurposes records app.purposes.
+func (o Operated) SetPurposes(ctx context.Context, appID string, to []consent.Purpose) (app config.App, err error) {
+	names := []string{"off"}
+	if len(to) > 0 {
+		names = nil
+	}
+	for _, p := range to {
+		names = append(names, p.Name)
+	}
+	c := Change{App: appID, Action: appPurposes, Detail: strings.Join(names, ", ")}
+	err = o.existing(ctx, c, func() error {
+		app, err = o.Store.SetPurposes(ctx, appID, to)
 		return err
 	})
 	return app, err

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -26,6 +27,7 @@ const (
 	segmentsPath    = "/local/apps/segments"
 	identityPath    = "/local/apps/identity"
 	residencyPath   = "/local/apps/residency"
+	purposesPath    = "/local/apps/purposes"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -64,6 +66,7 @@ type Store interface {
 	SetSegments(ctx context.Context, appID string, on bool) error
 	SetIdentity(ctx context.Context, appID string, to config.Identity, settle time.Duration) (config.App, error)
 	SetResidency(ctx context.Context, appID string, to config.Residency, settle time.Duration) (config.App, error)
+	SetPurposes(ctx context.Context, appID string, to []consent.Purpose) (config.App, error)
 	SetLimits(ctx context.Context, appID string, n limit.Numbers) error
 	SetEncoding(ctx context.Context, appID string, e schema.Encoding) (config.App, error)
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
@@ -117,6 +120,13 @@ func handleApps(rt *httpapi.Router, s Store, defaults limit.Numbers, c config.Ci
 		}
 		app, err := s.SetResidency(ctx, r.App.ID, to, config.IdentitySettle)
 		if _, ok := errors.AsType[*config.SettlingError](err); ok {
+			err = invalid(err)
+		}
+		return app, err
+	})
+	handle(rt, purposesPath, func(ctx context.Context, r request) (any, error) {
+		app, err := s.SetPurposes(ctx, r.App.ID, r.App.Purposes.Purposes)
+		if errors.Is(err, config.ErrMoving) {
 			err = invalid(err)
 		}
 		return app, err
@@ -243,6 +253,12 @@ func (c *Client) SetIdentity(ctx context.Context, appID string, to config.Identi
 func (c *Client) SetResidency(ctx context.Context, appID string, to config.Residency,
 	_ time.Duration) (config.App, error) {
 	return post[config.App](ctx, c, residencyPath, request{App: config.App{ID: appID, Residency: to}})
+}
+
+// SetPurposes changes what an app uses events for.
+func (c *Client) SetPurposes(ctx context.Context, appID string, to []consent.Purpose) (config.App, error) {
+	app := config.App{ID: appID, Purposes: consent.Setting{Purposes: to}}
+	return post[config.App](ctx, c, purposesPath, request{App: app})
 }
 
 // ResidencyIn returns a setting of residency for a deployment, or an error if it names regions that are not there. An

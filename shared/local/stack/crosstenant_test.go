@@ -84,6 +84,8 @@ func (a attacker) request() (r *http.Request, inBody string) {
 		[3]string{"GET", "/1/usertokens?prefix=a", ""},
 		[3]string{"PUT", "/1/optouts/ann", ""},
 		[3]string{"GET", "/1/optouts/ann", ""},
+		[3]string{"GET", "/1/consents/ann", ""},
+		[3]string{"PUT", "/1/consents/ann", `{"ads":true}`},
 		[3]string{"GET", "/1/users/ann/region", ""},
 		[3]string{"PUT", "/1/users/ann/region", `{"region":"us"}`},
 		[3]string{"POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["1"]}`},
@@ -184,7 +186,7 @@ func TestCrossTenant(t *testing.T) {
 	public.Handle("/v1/", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/refused", ingest.New(b.ForIngest()))
 	public.Handle("/1/events/seen", ingest.New(b.ForIngest()))
-	for _, path := range []string{"/1/events/recent", "/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/", "/1/users/", "/1/identities", "/1/identities/"} {
+	for _, path := range []string{"/1/events/recent", "/1/profiles/", "/1/explain/", "/1/usertokens", "/1/usertokens/", "/1/optouts/", "/1/consents/", "/1/users/", "/1/identities", "/1/identities/"} {
 		public.Handle(path, profiles.New(b.ForProfiles()))
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))

@@ -36,6 +36,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	own := map[string]bool{
 		"POST /1/events": true, "POST /v1/batch": true, "POST /v1/b": true, "POST /beacon/v1/batch": true, "POST /v1/track": true, "POST /v1/t": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
 		"GET /1/explain/u": true, "POST /1/rank": true, "GET /1/boosts/u?engine=algolia": true,
+		"GET /1/consents/u": true, "PUT /1/consents/u": true, "DELETE /1/consents/u": true,
 		"GET /1/feeds/f/suggested?userToken=u": true, "GET /1/feeds/f/latest?userToken=u": true,
 	}
 	u, v := secure("demokey", "u"), secure("demokey", "v")
@@ -80,6 +81,9 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	check("page", "POST", "/1/rank", rankU, auth.ErrForbidden)
 	check(secure("page", "u"), "GET", "/1/boosts/u?engine=algolia", "", nil)
 	check("page", "GET", "/1/boosts/u?engine=algolia", "", auth.ErrForbidden)
+	check(secure("page", "u"), "PUT", "/1/consents/u", `{"ads":true}`, nil)
+	check(secure("page", "u"), "PUT", "/1/consents/v", `{"ads":true}`, auth.ErrUser)
+	check("page", "PUT", "/1/consents/u", `{"ads":true}`, auth.ErrForbidden)
 	check(secure("page", "u"), "GET", "/1/feeds/f/suggested?userToken=u", "", nil)
 	check("page", "GET", "/1/feeds/f/suggested?userToken=u", "", auth.ErrForbidden)
 	check(secure("page", "u"), "GET", "/1/feeds/f/suggested", "", nil) // of its user

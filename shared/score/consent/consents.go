@@ -125,6 +125,26 @@ func (s Setting) Grants(c Consents) map[string]bool {
 	return grants
 }
 
+// Answer is what a user has said of a purpose.
+type Answer struct {
+	Name string
+	// Granted says whether the purpose is granted, and Asked whether the user has said so. Otherwise that is the default.
+	Granted, Asked bool
+	// Since is when the purpose last changed between granted and not (ms); 0 for never.
+	Since int64
+}
+
+// Answers returns what a user has said of each purpose of the app, in its order.
+func (s Setting) Answers(c Consents) []Answer {
+	var answers []Answer
+	for i := range s.Purposes {
+		p := &s.Purposes[i]
+		one, _, _ := c.of(p.Number)
+		answers = append(answers, Answer{p.Name, p.grants(one), one.State != Default, one.Since.DeletedUntil})
+	}
+	return answers
+}
+
 // Same reports whether two consents differ in the times of the answers at most.
 func (c Consents) Same(o Consents) bool {
 	return slices.EqualFunc(c, o, func(a, b Consent) bool {

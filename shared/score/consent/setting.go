@@ -37,6 +37,9 @@ const (
 	Export    Surface = "export"
 )
 
+// Surfaces returns all of them but Kept.
+func Surfaces() []Surface { return slices.Clone(surfaces) }
+
 var surfaces = []Surface{Rank, Boosts, Feeds, Segments, Recommend, Export}
 
 // Setting is the purposes of an app. The zero Setting is that of an app without any, in which all events count.

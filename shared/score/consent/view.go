@@ -33,6 +33,9 @@ const (
 	Part            // the view is computed
 )
 
+// String returns the word for a use: all, none or part.
+func (u Use) String() string { return [...]string{"all", "none", "part"}[u] }
+
 // Of returns what counts of a user on a surface, and how that relates to what is kept. from is the begin of the window
 // (ms): what earlier events count for does not matter.
 func (s Setting) Of(c Consents, on Surface, from int64) (*View, Use) {

@@ -20,6 +20,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/openapi/spec"
 )
@@ -66,6 +67,14 @@ func TestExamples(t *testing.T) {
 				_, err := s.Backends.CachedConfig.SetResidency(t.Context(), "demo", to, 0)
 				must.Succeed(t, err)
 			}
+		}
+		if filepath.Base(path) == "15-consents" {
+			_, err := s.Backends.CachedConfig.SetPurposes(t.Context(), "demo", []consent.Purpose{
+				{Name: "personalization", Default: true, Surfaces: []consent.Surface{consent.Rank, consent.Boosts, consent.Feeds}},
+				{Name: "analytics", Default: true, Surfaces: []consent.Surface{consent.Segments}},
+				{Name: "ads", Surfaces: []consent.Surface{consent.Export}},
+			})
+			must.Succeed(t, err)
 		}
 		r := runner{url: apicheck.Proxy(t, s.URL), operator: s.Operator}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

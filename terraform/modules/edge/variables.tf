@@ -107,7 +107,7 @@ variable "routes" {
   default = {
     ingest     = ["/1/events", "/v1", "/beacon"]
     imports    = ["/1/events/import"]
-    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts", "/1/users", "/1/identities", "/1/events/recent"]
+    profiles   = ["/1/profiles", "/1/usertokens", "/1/explain", "/1/optouts", "/1/consents", "/1/users", "/1/identities", "/1/events/recent"]
     rank       = ["/1/rank", "/1/boosts", "/1/feeds"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes", "/1/track-names"]

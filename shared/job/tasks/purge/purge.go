@@ -1,6 +1,7 @@
 // Package purge is the task that removes a deleted user's events from the log, and from the refused
 // and the recent events of the app, and the user from its hottest users. The function profiles
-// enqueues it and the worker runs it. The user counts as deleted before the task is enqueued. A second
+// enqueues it and the worker runs it. The user counts as deleted before the task is enqueued. Another task removes
+// what a user has withdrawn their consent to. A second
 // task follows an hour later, because such events may wait in the memory of a process. The package
 // keeps no data.
 package purge
@@ -27,6 +28,9 @@ type Request struct {
 	DeletedUntil int64  `json:"deletedUntil"` // ms
 	// Last is true in the second of the two tasks of a deletion.
 	Last bool `json:"last,omitempty"`
+	// Withdrawn is true for a user who is not deleted, but whose consents have changed: what counts for no purpose
+	// goes. DeletedUntil is then when they changed.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
 // again is the time between the two tasks of a deletion. It is longer than packages
@@ -38,7 +42,10 @@ const again = 70 * time.Minute
 // task of a deletion waits for the time again.
 func Task(r Request) (queue.Task, error) {
 	of, delay := "purge", time.Duration(0)
-	if r.Last {
+	switch {
+	case r.Withdrawn:
+		of = "purge-withdrawn"
+	case r.Last:
 		of, delay = "purge-last", again
 	}
 	task, err := Kind.Task(r.App, r, delay, of, r.App, r.User, strconv.FormatInt(r.DeletedUntil, 10))
@@ -62,7 +69,7 @@ func Enqueue(ctx context.Context, q queue.Queue, homes Homes, r Request) error {
 		err = q.Create(ctx, task)
 	}
 	if err != nil {
-		return fmt.Errorf("enqueue the purge of a deleted user: %w", err)
+		return fmt.Errorf("enqueue the purge of a user: %w", err)
 	}
 	return nil
 }

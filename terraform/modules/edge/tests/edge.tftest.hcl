@@ -110,6 +110,8 @@ run "routes" {
       "/1/usertokens/*"         = google_compute_backend_service.this["fn-profiles"].id
       "/1/users"                = google_compute_backend_service.this["fn-profiles"].id
       "/1/users/*"              = google_compute_backend_service.this["fn-profiles"].id
+      "/1/consents"             = google_compute_backend_service.this["fn-profiles"].id
+      "/1/consents/*"           = google_compute_backend_service.this["fn-profiles"].id
       "/1/optouts"              = google_compute_backend_service.this["fn-profiles"].id
       "/1/optouts/*"            = google_compute_backend_service.this["fn-profiles"].id
       "/1/identities"           = google_compute_backend_service.this["fn-profiles"].id
@@ -182,7 +184,7 @@ run "routes" {
   assert {
     condition = alltrue([for m in google_compute_url_map.this.path_matcher : alltrue([for r in m.path_rule :
       r.service == google_compute_backend_service.this[length(setintersection(r.paths, ["/1/events", "/v1", "/beacon"])) > 0 ? "customer-globex-ingest" : "customer-globex-profiles"].id
-      if length(setintersection(r.paths, ["/1/events", "/v1", "/beacon", "/1/profiles", "/1/explain", "/1/optouts", "/1/users", "/1/identities", "/1/usertokens", "/1/events/recent"])) > 0
+      if length(setintersection(r.paths, ["/1/events", "/v1", "/beacon", "/1/profiles", "/1/explain", "/1/optouts", "/1/consents", "/1/users", "/1/identities", "/1/usertokens", "/1/events/recent"])) > 0
     ]) if m.name == "customer-globex"])
     error_message = "A dedicated customer's paths do not lead to its own functions ingest and profiles."
   }
