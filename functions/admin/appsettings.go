@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -71,6 +72,7 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
 		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
 		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), Residency: renderResidency(app.Residency),
+		Purposes:        renderPurposes(app.Purposes),
 		StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
@@ -87,6 +89,21 @@ func renderResidency(r config.Residency) *api.AppResidency {
 	}
 	return &api.AppResidency{Mode: string(r.Mode), Regions: r.Regions, Home: r.Home,
 		Rule: string(cmp.Or(r.Rule, "app")), Header: r.Header, Countries: r.Map, Leave: r.Leave}
+}
+
+func renderPurposes(s consent.Setting) (shown []api.AppPurpose) {
+	for _, p := range s.Purposes {
+		shown = append(shown, api.AppPurpose{Name: p.Name, Default: p.Default, Types: texts(p.Types), Names: p.Names,
+			Facets: p.Facets, Surfaces: texts(p.Surfaces)})
+	}
+	return shown
+}
+
+func texts[T ~string](of []T) (all []string) {
+	for _, v := range of {
+		all = append(all, string(v))
+	}
+	return all
 }
 
 func renderIdentity(i config.Identity) api.AppIdentity {

@@ -88,7 +88,7 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("segments " + a.ID + " off"),
 		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
 			Command: app("segments " + a.ID + " on")}))
-	all = append(all, identityOf(a), residencyOf(a), namesOf(a.TrackNames))
+	all = append(all, identityOf(a), residencyOf(a), purposesOf(a), namesOf(a.TrackNames))
 	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
 		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
@@ -119,6 +119,21 @@ func identityOf(a api.AppSettings) setting {
 	}
 	if a.Identity.Mode == "link" && a.Identity.Serve == "person" {
 		s.Hint += " A page that knows the anonymous token gets the order of the user."
+	}
+	return s
+}
+
+// purposesOf says what the app uses events for.
+func purposesOf(a api.AppSettings) setting {
+	s := setting{Name: "Purposes", Value: "None", Command: "affinity app purposes " + a.ID + " --file purposes.json",
+		Hint: "All events count. With purposes, an event counts if it serves one that the user grants."}
+	var all []string
+	for _, p := range a.Purposes {
+		all = append(all, p.Name)
+	}
+	if len(all) > 0 {
+		s.Value, s.Command = strings.Join(all, ", "), "affinity app purposes "+a.ID
+		s.Hint = "An event counts if it serves a purpose that the user grants. The page of a user says which they grant."
 	}
 	return s
 }

@@ -37,6 +37,8 @@ type userPage struct {
 	NotExplained string
 	// OptOut is nil if the session may not see it.
 	OptOut *api.OptOut
+	// Consents are nil if the app has no purposes, or the session may not see them.
+	Consents *api.Consents
 	// Links are those of the token; nil if there are none, or the session may not see them.
 	Links *userLinks
 	// MayDelete, MayOptOut and MayExport say what the session may do with the user.
@@ -72,6 +74,9 @@ func loadUser(v *visit, token string) (any, error) {
 			return nil, fmt.Errorf("read an opt-out: %w", err)
 		}
 		p.OptOut = &state
+		if p.Consents, err = consentsOf(v, token); err != nil {
+			return nil, err
+		}
 	}
 	if p.Links, err = linksOf(v, token); err != nil {
 		return nil, err
@@ -94,6 +99,18 @@ func loadUser(v *visit, token string) (any, error) {
 	}
 	p.explainStrongest(v, halfLife)
 	return p, nil
+}
+
+// consentsOf reads what a user grants; nil in an app without purposes.
+func consentsOf(v *visit, token string) (*api.Consents, error) {
+	state, err := v.engine.Profiles().Consents(v.Context(), token)
+	if refused, ok := errors.AsType[*api.Error](err); ok && refused.Status == http.StatusUnprocessableEntity {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read consents: %w", err)
+	}
+	return &state, nil
 }
 
 // explain asks which events count. A page without the answer says so.

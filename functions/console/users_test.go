@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/score/consent"
 )
 
 const hour = time.Hour
@@ -198,6 +199,18 @@ func TestOptOut(t *testing.T) {
 	u.inOrder(u.get(404, "/console/users/ann"), "See their opt-out", "This user has opted out")
 	u.leads("/console/users/ann/optin", url.Values{}, path+"?done=user-in")
 	u.inOrder(u.get(200, path+"?done=user-in"), "The opt-out has ended", "has not opted out")
+}
+
+func TestUserConsents(t *testing.T) {
+	t.Parallel()
+	u := newUsersSite(t)
+	u.lacks(u.get(404, "/console/users/ann"), "What this user grants")
+	_, err := u.stack.Backends.CachedConfig.SetPurposes(t.Context(), "shop", []consent.Purpose{{Name: "ads"}, {Name: "analytics", Default: true}})
+	u.must(err)
+	_, err = u.engine.Profiles().SetConsents(t.Context(), "ann", map[string]bool{"ads": true})
+	u.must(err)
+	u.inOrder(u.get(404, "/console/users/ann"), "What this user grants", "ads", "granted", "the user", "analytics", "granted", "the default")
+	u.inOrder(u.get(200, "/console/app"), "Purposes", "ads, analytics", "affinity app purposes shop")
 }
 
 func TestUsersByPermissions(t *testing.T) {

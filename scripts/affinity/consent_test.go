@@ -50,5 +50,6 @@ func TestConsentCommands(t *testing.T) {
 	consent("forget", "ann").wants(t, cli.ExitOK, "ann: ads is not granted by default since 20")
 	affinity(t, "", "audit-log", "--url", s.URL, "--app", "demo", "--key", "demokey").wants(t, cli.ExitOK, "consent.set", "ads granted, analytics withdrawn",
 		"consent.forget", "app.purposes")
+	affinity(t, "", "settings", "--url", s.URL).wants(t, cli.ExitOK, "ads, analytics (granted by default)")
 	app("purposes demo --off").wants(t, cli.ExitOK, "app demo has no purposes")
 }

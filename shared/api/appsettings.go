@@ -44,6 +44,8 @@ type AppSettings struct {
 	Identity AppIdentity `json:"identity"`
 	// Residency says where users live; absent if they all live in the region of the app.
 	Residency *AppResidency `json:"residency,omitempty"`
+	// Purposes are what the app uses events for; absent if there are none: all events count.
+	Purposes []AppPurpose `json:"purposes,omitempty"`
 	// TrackNames are the types of events that the app has given names of track calls; absent
 	// if there are none.
 	TrackNames map[string]string `json:"trackNames,omitempty"`
@@ -71,6 +73,19 @@ type AppIdentity struct {
 	// Serve is whose order a page gets that knows an anonymous token: that of the "token", or, where evidence is
 	// strong, of the "person" who has signed in under it.
 	Serve string `json:"serve"`
+}
+
+// AppPurpose is what an app uses events for, if the user grants it.
+type AppPurpose struct {
+	Name string `json:"name"`
+	// Default says whether users grant it who were never asked.
+	Default bool `json:"default"`
+	// Types, Names and Facets of events serve the purpose. An absent list means all.
+	Types  []string `json:"types,omitempty"`
+	Names  []string `json:"names,omitempty"`
+	Facets []string `json:"facets,omitempty"`
+	// Surfaces are where the app uses what was kept for the purpose; absent for nowhere.
+	Surfaces []string `json:"surfaces,omitempty"`
 }
 
 // AppResidency says in which regions the users of an app live.

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/local/apicheck"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -72,7 +73,7 @@ func TestExamples(t *testing.T) {
 			_, err := s.Backends.CachedConfig.SetPurposes(t.Context(), "demo", []consent.Purpose{
 				{Name: "personalization", Default: true, Surfaces: []consent.Surface{consent.Rank, consent.Boosts, consent.Feeds}},
 				{Name: "analytics", Default: true, Surfaces: []consent.Surface{consent.Segments}},
-				{Name: "ads", Surfaces: []consent.Surface{consent.Export}},
+				{Name: "ads", Types: []event.Type{event.View}, Surfaces: []consent.Surface{consent.Export}},
 			})
 			must.Succeed(t, err)
 		}

@@ -68,6 +68,9 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	if a.Residency != nil {
 		line("users live in", residencyLine(*a.Residency))
 	}
+	if len(a.Purposes) > 0 {
+		line("purposes", purposesLine(a.Purposes))
+	}
 	line("strategy version", a.StrategyVersion)
 	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)
@@ -140,6 +143,15 @@ func residencyLine(r api.AppResidency) string {
 		return r.Home + ", others are prepared"
 	}
 	return strings.Join(r.Regions, ", ") + ", and begin by the " + r.Rule
+}
+
+// purposesLine names what an app uses events for.
+func purposesLine(purposes []api.AppPurpose) string {
+	var all []string
+	for _, p := range purposes {
+		all = append(all, p.Name+choose(p.Default, " (granted by default)", ""))
+	}
+	return strings.Join(all, ", ")
 }
 
 // identityLine says whether an app links tokens.
