@@ -9,7 +9,7 @@ import (
 )
 
 // spread are the rows of an app whose users live in regions of their own. What belongs to a user is read where the
-// user is held at that moment: one who moves in between differs, and is read again.
+// user is held then. One who moves in between differs, and is read again.
 type spread struct {
 	Rows
 	engine Engine
