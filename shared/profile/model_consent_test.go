@@ -87,7 +87,6 @@ type consentSend struct {
 	row     consentRow // of the last ticket
 	found   uint8
 	refused bool
-	dies    bool
 }
 
 type consentChange struct {
