@@ -40,7 +40,6 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	must.Succeed(t, w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}))
 	must.Succeed(t, w.apps.SetSegments(ctx, appID, rapid.IntRange(0, 3).Draw(t, "segments") > 0))
 	w.newMigrations()
-	w.setPurposes()
 	w.setStrategy()
 	w.engine = w.processAt(0)
 	for i := range 8 {

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -290,7 +291,11 @@ func (e enRoute) stored(ctx context.Context, app config.App, token string, known
 	if v.same {
 		return v, nil
 	}
-	if _, ok := e.env.validAtTicket(found.row, app, e.env.now().UnixMilli()); ok {
+	use, err := found.at.reader.useOf(app, token, found.row)
+	if err != nil || use == consent.None {
+		return storedForm{}, err
+	}
+	if _, ok := e.env.validAtTicket(found.row, app, e.env.now().UnixMilli()); ok && use == consent.All {
 		v.profile = found.row.Profile
 		return v, nil
 	}

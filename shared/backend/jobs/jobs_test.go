@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
+	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 )
 
@@ -14,6 +15,7 @@ import (
 func TestQueuedNamesAllKinds(t *testing.T) {
 	all := functiontest.Start(t).Backends.Jobs
 	all.Moves = &move.Runner{Runner: &job.Runner{Collection: move.Collection}}
+	all.Residents = &residents.Runner{Runner: &job.Runner{Collection: residents.Collection}}
 	var names []string
 	for _, k := range all.Kinds() {
 		names = append(names, k.Core().Collection.Name)
@@ -26,7 +28,7 @@ func TestQueuedNamesAllKinds(t *testing.T) {
 // All that runs, resumes or counts jobs goes by Kinds.
 func TestKindsAreAll(t *testing.T) {
 	all := functiontest.Start(t).Backends.Jobs
-	all.Moves = &move.Runner{}
+	all.Moves, all.Residents = &move.Runner{}, &residents.Runner{}
 	var want []job.Kind
 	for _, runners := range []reflect.Value{reflect.ValueOf(all), reflect.ValueOf(all.Segmenting)} {
 		for i := range runners.NumField() {
