@@ -109,9 +109,15 @@ func (w *simulation) exactSurfaces(when string, app config.App, row store.User) 
 		if on == consent.Export {
 			continue
 		}
+		there := app
+		if app.Residency.On() { // a pack is of the users of one region
+			lives, err := profile.ResidentsOf(w.engine).Region(ctx, app, "u")
+			must.Succeed(w.t, err)
+			there = app.In(lives)
+		}
 		packed := affinity.Profile{}
 		onlooking := context.WithValue(context.Background(), actorKey{}, onlooker{})
-		err = w.engine.ReadStored(onlooking, app.For(on), []string{"u"}, func(_ string, stored []byte) error {
+		err = w.engine.ReadStored(onlooking, there.For(on), []string{"u"}, func(_ string, stored []byte) error {
 			p, err := affinity.ParseProfile(stored, 0)
 			packed = p
 			return err
