@@ -52,7 +52,6 @@ func TestModelOfMoves(t *testing.T) {
 
 func newRegional(t *rapid.T, eu, us *store.Store, euClient, usClient *bigtable.Client, appID string) *simulation {
 	w := newSimulation(t, eu, euClient, appID)
-	w.setPurposes()
 	w.us, w.usClient = us, usClient
 	if _, err := w.apps.UpdateMove(ctx, appID, func(a *config.App) error { a.Region = "eu"; return nil }); err != nil {
 		t.Fatal(err)
