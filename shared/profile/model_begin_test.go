@@ -16,6 +16,11 @@ import (
 )
 
 func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID string) *simulation {
+	return simulate(t, s, client, appID, true)
+}
+
+// simulate is newSimulation of an app that may have purposes, or may not.
+func simulate(t *rapid.T, s *store.Store, client *bigtable.Client, appID string, purposes bool) *simulation {
 	w := &simulation{t: t, store: s, client: client, apps: config.NewMemory(), appID: appID, acked: map[int]bool{}, resolved: map[int]map[string]bool{}, receipts: map[int][]receipt{}}
 	w.clock.Store(1_700_000_000_000)
 	w.slack = rapid.SampledFrom([]time.Duration{time.Millisecond, 2 * time.Second, time.Minute}).Draw(t, "slack")
@@ -40,6 +45,9 @@ func newSimulation(t *rapid.T, s *store.Store, client *bigtable.Client, appID st
 	must.Succeed(t, w.apps.CreateApp(ctx, config.App{ID: appID, RetentionDays: retention, Log: layout}))
 	must.Succeed(t, w.apps.SetSegments(ctx, appID, rapid.IntRange(0, 3).Draw(t, "segments") > 0))
 	w.newMigrations()
+	if purposes {
+		w.setPurposes()
+	}
 	w.setStrategy()
 	w.engine = w.processAt(0)
 	for i := range 8 {

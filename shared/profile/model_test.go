@@ -90,7 +90,6 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.SampledFrom(stores).Draw(t, "store")
 		w := newSimulation(t, s.store, s.client, fmt.Sprint("app", histories.Add(1)))
-		w.setPurposes()
 		w.ahead()
 		for range rapid.IntRange(5, 60).Draw(t, "steps") {
 			w.step()

@@ -81,7 +81,7 @@ func TestStrongModel(t *testing.T) {
 func (w *strongWorld) history(t *rapid.T, current func(primary, replica store.User) (store.User, bool)) {
 	w.figures.histories++
 	s := &strongSimulation{
-		simulation: newSimulation(t, w.store, w.client, fmt.Sprint("strong", w.figures.histories)),
+		simulation: simulate(t, w.store, w.client, fmt.Sprint("strong", w.figures.histories), false),
 		server:     w.server, current: current, figures: &w.figures,
 		lag: rapid.SampledFrom([]string{"none", "some", "long", "long"}).Draw(t, "lag"),
 	}
