@@ -27,7 +27,6 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
-	"github.com/affinityengine/affinity/shared/profile/location"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -38,15 +37,13 @@ const Timeout = time.Minute
 
 type handler struct {
 	Backends
-	packer    *bus.Packer
-	recent    recentSignIns
-	locations *location.Finder
+	packer *bus.Packer
+	recent recentSignIns
 }
 
 // New returns the function over its backends.
 func New(b Backends) http.Handler {
-	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow), newRecentSignIns(),
-		location.New(b.Store.In, b.Store.Home(), b.Now)}
+	h := handler{b, bus.NewPacker(b.Bus.Publish, b.Now, b.PackWindow), newRecentSignIns()}
 	rt := b.Router(Timeout)
 	rt.NotFound = "Path not supported by Insights REST API. Please have a look at " +
 		"[https://www.algolia.com/doc/rest-api/insights/](https://www.algolia.com/doc/rest-api/insights/) for the " +

@@ -61,7 +61,7 @@ func byRegion[T any](ctx context.Context, h handler, in request, app config.App,
 		if known != "" && app.Identity.On() {
 			user = known
 		}
-		region, err := h.locations.Region(ctx, app, user, birth)
+		region, err := h.Locations.Region(ctx, app, user, birth)
 		if err != nil {
 			return nil, err
 		}

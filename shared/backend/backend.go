@@ -74,8 +74,8 @@ type Base struct {
 	// Documents hold the configuration and the jobs, Keys the keys.
 	Documents, Keys documents.Store
 	closeDocuments  func() error
-	// locations finds the regions of users whom the process writes behind its requests.
-	locations *location.Finder
+	// Locations finds the regions of users, for what the process publishes and writes behind its requests.
+	Locations *location.Finder
 	// Regions are those of the deployment; none if it has one Bigtable instance.
 	Regions config.Regions
 }
@@ -94,12 +94,12 @@ func newBase(log *slog.Logger, now func() time.Time, s *store.Store, c *config.S
 	return Base{
 		Log: log, Metrics: telemetry.NewMetrics(otel.GetMeterProvider()), Now: now, Store: s,
 		Usage:  usage.NewCounter(Buffered{s, cached, locations}, now, log),
-		Config: c, CachedConfig: cached, Propagation: 2 * ttl, locations: locations,
+		Config: c, CachedConfig: cached, Propagation: 2 * ttl, Locations: locations,
 	}.WithLimits(limit.Defaults)
 }
 
 // Buffered returns the tables that the process writes behind its requests.
-func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig, b.locations} }
+func (b Base) Buffered() Buffered { return Buffered{b.Store, b.CachedConfig, b.Locations} }
 
 // startExporters starts what exports the process's spans and metrics, once: a function
 // whose backends do not open tries again.
