@@ -28,7 +28,7 @@ type serverRows struct {
 
 // open starts a server that counts.
 func (c *serverRows) open(tb testing.TB, dial ...grpc.DialOption) (*store.Store, *bigtable.Client) {
-	server, err := emulator.StartBttest(grpc.ChainStreamInterceptor(c.stream), grpc.ChainUnaryInterceptor(c.unary))
+	server, err := emulator.StartBttest(emulator.Around(c.unary, c.stream))
 	must.Succeed(tb, err)
 	tb.Cleanup(server.Close)
 	return storetest.OpenAt(tb, server.Addr, dial...)

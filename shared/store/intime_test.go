@@ -18,7 +18,7 @@ import (
 // ended its context: the machine may have been suspended.
 func TestWorkThatIsOverSendsNothing(t *testing.T) {
 	tr := &traffic{}
-	s := storetest.New(t, grpc.WithStatsHandler(tr))
+	s := storetest.New(t, storetest.Connected{}, grpc.WithStatsHandler(tr))
 	begun, cancel := deadline.Begin(t.Context(), time.Millisecond)
 	defer cancel()
 	<-begun.Done()

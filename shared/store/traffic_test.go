@@ -68,7 +68,7 @@ func (tr *traffic) of(t *testing.T, call func() error) (requests, largest, recei
 
 func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 	tr := &traffic{}
-	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
+	s, ctx := storetest.New(t, storetest.Connected{}, grpc.WithStatsHandler(tr)), context.Background()
 	const profile, summary, session, counted, block, inline, original = 1_000_000, 100_000, 200_000, 20_000, 500_000, 70_000, 50_000
 	row, err := s.Users.TakeTicket(ctx, app, "u")
 	must.Succeed(t, err)
@@ -138,7 +138,7 @@ func TestReadsSendOnlyWhatIsAskedFor(t *testing.T) {
 
 func TestSampleIsNotAScan(t *testing.T) {
 	tr := &traffic{}
-	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
+	s, ctx := storetest.New(t, storetest.Connected{}, grpc.WithStatsHandler(tr)), context.Background()
 	var writes []store.ProfileWrite
 	for i := range 2000 {
 		writes = append(writes, store.ProfileWrite{User: fmt.Sprint("user", i), Row: store.User{Ticket: 1}, Value: make([]byte, 1000), Version: 1})
@@ -157,7 +157,7 @@ func TestSampleIsNotAScan(t *testing.T) {
 // what is in one of them is in memory several times.
 func TestRequestsStayWithinLimits(t *testing.T) {
 	tr := &traffic{}
-	s, ctx := storetest.New(t, grpc.WithStatsHandler(tr)), context.Background()
+	s, ctx := storetest.New(t, storetest.Connected{}, grpc.WithStatsHandler(tr)), context.Background()
 	var blocks []store.BlockWrite
 	for n := range 10 {
 		blocks = append(blocks, store.BlockWrite{ID: blockOf(1, n), Value: bytes.Repeat([]byte{1}, 1<<20)})

@@ -1,10 +1,13 @@
 package emulator
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -26,8 +29,10 @@ type Bigtable struct {
 // see package rows. opts may hold interceptors, which see every request. The caller closes
 // d after the server.
 func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
-	server := grpc.NewServer(slices.Concat(opts, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})...)
-	if err := rows.Register(server, d); err != nil {
+	o := expand(opts)
+	server := grpc.NewServer(slices.Concat(o.known, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})...)
+	inProcess := newServices(server, o.around)
+	if err := rows.Register(inProcess, d); err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +41,11 @@ func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
 	}
 	// Serve returns when Close stops the server.
 	go func() { _ = server.Serve(listener) }()
-	return &Bigtable{Addr: listener.Addr().String(), close: server.Stop}, nil
+	b := &Bigtable{Addr: listener.Addr().String(), close: server.Stop}
+	if o.direct {
+		b.answerInProcess(inProcess)
+	}
+	return b, nil
 }
 
 // StartBttest starts the server of Google's client library, for tests: it judges what
@@ -44,20 +53,66 @@ func StartBigtable(d *disk.Disk, opts ...grpc.ServerOption) (*Bigtable, error) {
 // Bigtable does, some time after the write: about once a second it walks every row under a
 // lock that reads wait for.
 func StartBttest(opts ...grpc.ServerOption) (*Bigtable, error) {
-	server, err := bttest.NewServer("127.0.0.1:0", slices.Concat(opts, new(columns).options(), transport())...)
+	fake, columns := new(fake), new(columns)
+	o := expand(append(opts[:len(opts):len(opts)], Around(columns.unary, columns.stream)))
+	server, err := bttest.NewServer("127.0.0.1:0", slices.Concat([]grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(fake.unary)}, o.known, transport())...)
 	if err != nil {
 		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
 	}
-	return &Bigtable{Addr: server.Addr, close: server.Close}, nil
+	b := &Bigtable{Addr: server.Addr, close: server.Close}
+	if !o.direct {
+		return b, nil
+	}
+	inProcess, err := fake.services(b, o.around)
+	if err != nil {
+		b.Close()
+		return nil, fmt.Errorf("start the Bigtable emulator: %w", err)
+	}
+	b.answerInProcess(inProcess)
+	return b, nil
+}
+
+// answerInProcess makes the server answer clients of InProcess until it is closed.
+func (b *Bigtable) answerInProcess(s *services) {
+	stop, end := s.serve(b.Addr), b.close
+	b.close = func() { stop(); end() }
+}
+
+// fake is the service of bttest, which the package hides from all but interceptors.
+type fake struct{ service any }
+
+func (f *fake) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if _, ok := req.(*btpb.PingAndWarmRequest); !ok {
+		return handle(ctx, req)
+	}
+	f.service = info.Server
+	return &btpb.PingAndWarmResponse{}, nil
+}
+
+// services asks the server for its service.
+func (f *fake) services(b *Bigtable, around []around) (*services, error) {
+	conn, err := b.Conn()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := btpb.NewBigtableClient(conn).PingAndWarm(context.Background(), &btpb.PingAndWarmRequest{}); err != nil {
+		return nil, err
+	}
+	s := newServices(nil, around)
+	btpb.RegisterBigtableServer(s, f.service.(btpb.BigtableServer))
+	btapb.RegisterBigtableTableAdminServer(s, f.service.(btapb.BigtableTableAdminServer))
+	return s, nil
 }
 
 // Conn returns a connection for option.WithGRPCConn. The caller closes it. It
 // accepts rows as large as the server sends, which a client's default limit
 // would refuse.
-func (b *Bigtable) Conn() (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient(b.Addr,
+func (b *Bigtable) Conn(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(b.Addr, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxRPC), grpc.MaxCallSendMsgSize(maxRPC)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxRPC), grpc.MaxCallSendMsgSize(maxRPC))}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Bigtable emulator at %s: %w", b.Addr, err)
 	}

@@ -16,10 +16,6 @@ import (
 // waits for a client that reads slowly.
 type columns struct{ mu sync.RWMutex }
 
-func (c *columns) options() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(c.unary), grpc.ChainStreamInterceptor(c.stream)}
-}
-
 func (c *columns) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 	handle grpc.UnaryHandler) (any, error) {
 	switch req.(type) {

@@ -71,10 +71,10 @@ func startPubSub(records disk.Records, sweepEvery int, now func() time.Time,
 	}
 	fake.SetTimeNowFunc(clock.time)
 
-	opts = slices.Concat(opts, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})
+	known := slices.Concat(expand(opts).known, transport(), []grpc.ServerOption{grpc.WaitForHandlers(true)})
 	p := &PubSub{
 		Addr:    listener.Addr().String(),
-		server:  grpc.NewServer(opts...),
+		server:  grpc.NewServer(known...),
 		fake:    fake,
 		service: newPubSubService(fake, newJournal(records, now), sweepEvery),
 		ended:   make(chan struct{}),

@@ -47,13 +47,12 @@ func StartReplicated(serving string, opts ...grpc.ServerOption) (*Replicated, er
 		return nil, err
 	}
 	r := &Replicated{serving: serving, replica: replica, changes: map[Row][]*btpb.MutateRowRequest{}}
-	if r.conn, err = replica.Conn(); err != nil {
+	if r.conn, err = replica.Conn(InProcess()...); err != nil {
 		replica.Close()
 		return nil, err
 	}
 	r.data = btpb.NewBigtableClient(r.conn)
-	r.Bigtable, err = StartBttest(slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(r.unary),
-		grpc.ChainStreamInterceptor(r.stream)}, opts)...)
+	r.Bigtable, err = StartBttest(slices.Concat([]grpc.ServerOption{Around(r.unary, r.stream)}, opts)...)
 	if err != nil {
 		return nil, errors.Join(err, r.closeReplica())
 	}

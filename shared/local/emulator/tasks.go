@@ -54,7 +54,7 @@ func StartTasks(cfg TasksConfig) (*Tasks, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	t := &Tasks{
-		server: grpc.NewServer(slices.Concat(cfg.Server, []grpc.ServerOption{grpc.WaitForHandlers(true)})...),
+		server: grpc.NewServer(slices.Concat(expand(cfg.Server).known, []grpc.ServerOption{grpc.WaitForHandlers(true)})...),
 		service: &taskService{
 			ctx:    ctx,
 			stop:   stop,

@@ -11,10 +11,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Guard returns the options of a server that answers only calls with the token.
-// Every other call gets UNAUTHENTICATED. Pass them before other interceptors.
-func Guard(token string) []grpc.ServerOption {
-	want := []byte(bearer(token))
+// Guard returns the option of a server of this package that answers only calls with the
+// token, or from a client of InProcess. Every other call gets UNAUTHENTICATED. Pass it before
+// other interceptors.
+func Guard(token string) grpc.ServerOption { return guard{token: token} }
+
+type guard struct {
+	grpc.EmptyServerOption
+	token string
+}
+
+func (g guard) known() []grpc.ServerOption {
+	want := []byte(bearer(g.token))
 	check := func(ctx context.Context) error {
 		sent := metadata.ValueFromIncomingContext(ctx, "authorization")
 		if len(sent) != 1 || subtle.ConstantTimeCompare([]byte(sent[0]), want) != 1 {

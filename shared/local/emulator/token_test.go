@@ -24,14 +24,14 @@ import (
 // stream.
 func TestGuard(t *testing.T) {
 	const token = "the-token"
-	bigtable, err := emulator.StartBigtable(storetest.Disk(t), emulator.Guard(token)...)
+	bigtable, err := emulator.StartBigtable(storetest.Disk(t), emulator.Guard(token))
 	must.Succeed(t, err)
 	defer bigtable.Close()
-	pubsub, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), emulator.Guard(token)...)
+	pubsub, err := emulator.StartPubSub(storetest.Disk(t).Records('m'), emulator.Guard(token))
 	must.Succeed(t, err)
 	defer pubsub.Close()
 	tasks, err := emulator.StartTasks(emulator.TasksConfig{
-		Queues: []*cloudtaskspb.Queue{{Name: queue}}, Server: emulator.Guard(token)})
+		Queues: []*cloudtaskspb.Queue{{Name: queue}}, Server: []grpc.ServerOption{emulator.Guard(token)}})
 	must.Succeed(t, err)
 	defer tasks.Close()
 	calls := map[string]struct {

@@ -31,7 +31,7 @@ type admin struct {
 }
 
 // Register makes a gRPC server answer from the tables of a folder.
-func Register(server *grpc.Server, d *disk.Disk) error {
+func Register(server grpc.ServiceRegistrar, d *disk.Disk) error {
 	opened, err := openTables(d)
 	if err != nil {
 		return err

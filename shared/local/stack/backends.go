@@ -41,15 +41,21 @@ import (
 
 // local returns the options of a client of an in-process emulator.
 func (s *Stack) local(addr string) []option.ClientOption {
-	return []option.ClientOption{
+	opts := []option.ClientOption{
 		option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCDialOption(emulator.WithToken(s.place.Token)),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())), option.WithGRPCConnectionPool(1),
 	}
+	for _, d := range emulator.InProcess() {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	return opts
 }
 
 // guard returns the options of an in-process emulator.
-func (s *Stack) guard() []grpc.ServerOption { return emulator.Guard(s.place.Token) }
+func (s *Stack) guard() []grpc.ServerOption {
+	return []grpc.ServerOption{emulator.Guard(s.place.Token)}
+}
 
 // openBigtable opens the Bigtable of each region, by its name; that of a stack without
 // regions has none.

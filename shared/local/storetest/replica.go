@@ -32,7 +32,7 @@ func (r *Replicated) PrimaryCounts() Counts { return r.read.counts() }
 func NewReplicated(tb testing.TB, dial ...grpc.DialOption) (*Replicated, *store.Store, *bigtable.Client) {
 	tb.Helper()
 	r := &Replicated{}
-	server, err := emulator.StartReplicated(servingProfile, grpc.ChainStreamInterceptor(r.read.stream))
+	server, err := emulator.StartReplicated(servingProfile, emulator.Around(nil, r.read.stream))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,23 @@ func OpenInstance(tb testing.TB, addr, instance string, dial ...grpc.DialOption)
 	return open(tb, addr, store.Config{Instance: instance}, dial)
 }
 
+// Connected makes a store reach its Bigtable over a connection, for a test that measures what
+// is sent. All other stores of tests call a Bigtable of their process directly; those of
+// benchmarks do not.
+type Connected struct{ grpc.EmptyDialOption }
+
+// directly returns what makes a client call the Bigtable of this process without a connection.
+func directly(tb testing.TB, dial []grpc.DialOption) []option.ClientOption {
+	if _, measures := tb.(*testing.B); measures || slices.Contains(dial, grpc.DialOption(Connected{})) {
+		return nil
+	}
+	var opts []option.ClientOption
+	for _, d := range emulator.InProcess() {
+		opts = append(opts, option.WithGRPCDialOption(d))
+	}
+	return opts
+}
+
 // open opens the instance and the app profiles of cfg.
 func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) (*store.Store, *bigtable.Client) {
 	tb.Helper()
@@ -116,16 +134,18 @@ func open(tb testing.TB, addr string, cfg store.Config, dial []grpc.DialOption) 
 	opts := []option.ClientOption{option.WithEndpoint(addr), option.WithoutAuthentication(),
 		option.WithGRPCConnectionPool(1), option.WithTelemetryDisabled(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))}
-	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, opts...)
+	direct := directly(tb, dial)
+	plain := slices.Concat(opts, direct)
+	admin, err := bigtable.NewAdminClient(ctx, cfg.Project, cfg.Instance, plain...)
 	must.Succeed(tb, err)
 	must.Succeed(tb, errors.Join(store.CreateTables(ctx, admin), admin.Close()))
 	client, err := bigtable.NewClientWithConfig(ctx, cfg.Project, cfg.Instance,
-		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, opts...)
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, plain...)
 	must.Succeed(tb, err)
 	for _, d := range dial {
 		opts = append(opts, option.WithGRPCDialOption(d))
 	}
-	s, err := store.Open(ctx, cfg, opts...)
+	s, err := store.Open(ctx, cfg, append(opts, direct...)...)
 	must.Succeed(tb, err)
 	tb.Cleanup(func() {
 		if err := errors.Join(client.Close(), s.Close()); err != nil {
