@@ -34,8 +34,8 @@ func (s *site) signIns() {
 	signedIn(s.engine, "undefined", "ann")
 	for i := range 3 {
 		signedIn(page, fmt.Sprint("page/", i), "ann")
+		s.idle() // so that the next is refused later
 	}
-	s.idle()
 }
 
 // previewed starts a preview of links from the page of jobs, and returns the path of its page once it has ended.
