@@ -3,8 +3,8 @@
 // in a region that users leave, the app no longer names it.
 //
 // A job starts every night, for apps whose users have regions of their own. A shard is a range of the rows of one
-// region. Its first pass moves users. What they have left may be used for some time, so the verification waits, and
-// then removes it. Package job runs the jobs, which lie in a collection of this package:
+// region. Its first pass moves users, and forgets where users live who were deleted long ago. What they have left may
+// be used for some time, so the verification waits, and then removes it. Package job runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/residents/{id}
 package residents
@@ -105,7 +105,7 @@ func (w *Work) Process(ctx context.Context, _ job.Job, app config.App, shard job
 	progress func(job.Progress) error) (job.Progress, error) {
 	var c Counts
 	next, err := w.each(ctx, app, shard.Next, shard.To, until, func(user string) error {
-		left, err := w.visit(ctx, app, user, until, &c)
+		left, err := w.visit(ctx, app, user, until, false, &c)
 		if err != nil || left {
 			return err
 		}
@@ -128,7 +128,7 @@ func (w *Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.
 	var v job.Verified
 	var c Counts
 	next, err := w.each(ctx, app, from, shard.To, until, func(user string) error {
-		left, err := w.visit(ctx, app, user, until, &c)
+		left, err := w.visit(ctx, app, user, until, again, &c)
 		if left {
 			v.Stale++
 		}
@@ -168,20 +168,23 @@ func (w *Work) each(ctx context.Context, app config.App, from, to string, until 
 var errOver = errors.New("the time of the task is over")
 
 // visit moves a user who leaves the region of app, and removes what the region holds of one who lives elsewhere. left
-// says that something is still to do.
-func (w *Work) visit(ctx context.Context, app config.App, user string, until time.Time,
+// says that something is still to do. waited says that the job has waited since an earlier visit.
+func (w *Work) visit(ctx context.Context, app config.App, user string, until time.Time, waited bool,
 	c *Counts) (left bool, err error) {
 	c.Users++
 	residents := profile.ResidentsOf(w.Profiles)
-	lives, err := residents.Region(ctx, app, user)
+	lives, since, err := residents.Lives(ctx, app, user)
 	if err != nil {
 		return false, err
 	}
+	if since.IsZero() && waited {
+		return residents.Forget(ctx, app, user, app.Region)
+	}
 	if lives == app.Region {
 		to := app.Residency.Leave[app.Region]
-		if to == "" {
-			_, err = residents.Clean(ctx, app, user, app.Region, w.Settle) // completes a move that died
-			return false, err
+		if to == "" { // Clean completes a move that died, and forgets a user who was deleted long ago
+			gone, err := residents.Clean(ctx, app, user, app.Region, w.Settle)
+			return !gone, err
 		}
 		err = residents.Move(ctx, app, user, to, until)
 		_, refused := errors.AsType[profile.ResidenceRefused](err) // a token that moves with the user to whom it is linked
