@@ -2,7 +2,8 @@
 // by the setting of their app, and removes what regions still hold of users who have moved away. Once nothing is left
 // in a region that users leave, the app no longer names it.
 //
-// A job starts every night, for apps whose users have regions of their own. A shard is a range of the rows of one
+// A job starts every night, for apps whose users have regions of their own, and when the setting names a region that
+// users leave. A shard is a range of the rows of one
 // region. Its first pass moves users, and forgets where users live who were deleted long ago. What they have left may
 // be used for some time, so the verification waits, and then removes it. Package job runs the jobs, which lie in a collection of this package:
 //
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,9 +92,21 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 	if app.Residency.Mode != config.ResidencyOn {
 		return nil
 	}
-	const kind = "nightly"
-	_, err = r.StartAlone(ctx, app, kind, errBusy, func() (job.Job, error) {
-		return job.Job{App: app.ID, ID: kind + "-" + night.Date, Kind: kind, Concurrency: 2, Params: Params{}}, nil
+	return r.start(ctx, app, "nightly", night.Date)
+}
+
+// Leave starts the job of an app whose setting has just named regions that users leave, unless one is under way. What
+// that one has passed waits for the next night.
+func (r *Runner) Leave(ctx context.Context, app config.App) error {
+	if len(app.Residency.Leave) == 0 {
+		return nil
+	}
+	return r.start(ctx, app, "leave", strconv.FormatInt(r.Clock().UnixMilli(), 10))
+}
+
+func (r *Runner) start(ctx context.Context, app config.App, kind, at string) error {
+	_, err := r.StartAlone(ctx, app, kind, errBusy, func() (job.Job, error) {
+		return job.Job{App: app.ID, ID: kind + "-" + at, Kind: kind, Concurrency: 2, Params: Params{}}, nil
 	})
 	if errors.Is(err, errBusy) {
 		return nil
