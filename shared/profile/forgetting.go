@@ -101,7 +101,7 @@ func (r Residents) Forget(ctx context.Context, app config.App, token, region str
 		return left, err
 	}
 	if left, err = here.leftOf(ctx, app, token, row); err != nil || left {
-		return false, err // of a user from before locations, or of a message that comes again
+		return false, err // of a user from before locations, or of a message that is delivered again
 	}
 	_, err = here.env.store.Users.Strip(ctx, app.ID, token, row)
 	return false, err
