@@ -91,9 +91,15 @@ func (m *placeModel) atEnd(w *placeWorld) string {
 		if want && (!found || !w.log[at][e] || e < w.rows[at].deleted) {
 			return fmt.Sprintf("at the end event %d counts nowhere", e)
 		}
+		if w.aged && found && w.log[1-at][e] && w.rows[1-at] == (placeRow{}) {
+			return fmt.Sprintf("at the end event %d lies in a region where no row says so", e)
+		}
 		if m.rest && found && w.log[1-at][e] {
 			return fmt.Sprintf("at the end event %d lies in a region where the token does not live", e)
 		}
+	}
+	if w.aged && w.where.stamp == 0 && w.copied != 0 {
+		return "at the end there is a copy of no location"
 	}
 	if m.rest && found && w.where.stamp != 0 && w.where.region != at {
 		return "at the end the location is wrong"
@@ -186,11 +192,12 @@ func early(procs ...placeProc) placeWorld {
 	return w
 }
 
-// forgettable is a token whose events were deleted.
-func forgettable(procs ...placeProc) placeWorld {
-	w := living(procs...)
-	w.log, w.acked, w.tried, w.deleted = [placeRegions][placeEvents]bool{}, 0, 1, 1
-	w.rows[0] = placeRow{state: ownedHere, epoch: 1, ticket: 2, deleted: 1}
+// forgettable is a token in a region whose events were deleted long ago.
+func forgettable(region uint8, procs ...placeProc) placeWorld {
+	w := unborn(procs...)
+	w.where, w.stamps, w.copied, w.aged = location{region, 1}, 1, region+1, true
+	w.tried, w.deleted = 1, 1
+	w.rows[region] = placeRow{state: ownedHere, epoch: 1, ticket: 2, deleted: 1}
 	return w
 }
 
@@ -220,8 +227,9 @@ func (p placeProc) behind(n uint8) placeProc {
 }
 
 var (
-	readsPlace   = placeProc{kind: placeReader}
-	forgetsToken = placeProc{kind: placeForgetter}
+	readsPlace    = placeProc{kind: placeReader}
+	forgetsAtHome = placeProc{kind: placeForgetter}
+	forgetsAway   = placeProc{kind: placeForgetter, to: 1}
 )
 
 var residencyCases = map[string]placeModel{
@@ -239,9 +247,12 @@ var residencyCases = map[string]placeModel{
 	"a known user and a policy":          {start: living(namesKnown(1), movesTo(1), readsPlace), rest: true},
 	"a known user's first event":         {start: unborn(namesKnown(1), arrivesBy(0, 0), movesTo(1).behind(0)).dying(1, 0), rest: true},
 	"a known user, a deletion, a death":  {start: living(namesKnown(1), deletesTo(1, 0)).dying(1, 1)},
-	"a token is forgotten":               {start: forgettable(forgetsToken, arrivesBy(1, 1), readsPlace).dying(1, 1)},
-	"a token is forgotten, two messages": {start: forgettable(forgetsToken, arrivesBy(1, 1), arrivesBy(1, 0))},
-	"a token is forgotten, and moves":    {start: forgettable(forgetsToken, movesTo(1), arrivesBy(1, 0))},
+	"a token is forgotten":               {start: forgettable(0, forgetsAtHome, arrivesBy(1, 1), readsPlace).dying(1, 1)},
+	"a token away is forgotten":          {start: forgettable(1, forgetsAway, arrivesBy(1, 0), readsPlace).dying(1, 1)},
+	"a token is forgotten, two messages": {start: forgettable(1, forgetsAway, arrivesBy(1, 1), arrivesBy(1, 0)).dying(1, 0)},
+	"a token is forgotten, and moves":    {start: forgettable(1, forgetsAway, movesTo(0), arrivesBy(1, 0))},
+	"a token is forgotten, and deleted":  {start: forgettable(1, forgetsAway, deletesTo(1, 0), arrivesBy(1, 1)).dying(1, 0)},
+	"two forget a token":                 {start: forgettable(1, forgetsAway, forgetsAway, arrivesBy(1, 0)).dying(1, 0)},
 }
 
 // The protocol of residency holds in every state of its cases.
@@ -280,10 +291,16 @@ func TestModelOfResidencyFindsHoles(t *testing.T) {
 			start: living(movesTo(1), arrivesBy(1, 0), readsPlace), placeRules: placeRules{wakesTooEarly: true}},
 		"a way back onto what was left": {
 			start: living(movesTo(1), movesTo(0), arrivesBy(1, 0)), placeRules: placeRules{movesBack: true}},
-		"the location is removed before the row is gone": {
-			start: forgettable(forgetsToken, arrivesBy(1, 1), arrivesBy(1, 0)), placeRules: placeRules{unlocatesFirst: true}},
-		"a message revives a row that is gone": {
-			start: forgettable(forgetsToken, arrivesBy(1, 1), arrivesBy(1, 0)), placeRules: placeRules{revivesGone: true}},
+		"the location is removed before the row is stripped": {
+			start: forgettable(0, forgetsAtHome, arrivesBy(1, 1), arrivesBy(1, 1)), placeRules: placeRules{unlocatesFirst: true}},
+		"a row is stripped although a ticket was drawn": {
+			start: forgettable(0, forgetsAtHome, arrivesBy(1, 1), readsPlace), placeRules: placeRules{stripsBlindly: true}},
+		"a row gets an owner under an old location": {
+			start: forgettable(1, forgetsAway, arrivesBy(1, 0), arrivesBy(1, 0)), placeRules: placeRules{renewsNothing: true}},
+		"the copy is removed after the wait": {
+			start: forgettable(1, forgetsAway, arrivesBy(1, 0)).dying(1, 0), placeRules: placeRules{uncopiesLate: true}},
+		"a row is erased at once": {
+			start: forgettable(1, forgetsAway, arrivesBy(1, 0)).dying(1, 0), placeRules: placeRules{erasesAtOnce: true}},
 		"a deletion of nobody writes nothing": {
 			start: unborn(arrivesBy(0, 0), deletesTo(1, 0), readsPlace), placeRules: placeRules{deletesNobody: true}},
 		"a reader trusts a cached location": {

@@ -21,8 +21,12 @@ import "fmt"
 //   - A cleaner waits until nobody acts on the earlier location, nor on a copy that a slow process has written. If the
 //     copy is another then, it writes it, and waits from now on. Else it drops what was left, and erases the row.
 //   - An event that names a known user of another region moves its token there before it is logged.
-//   - A forgetter makes the empty row of a token that was deleted long ago gone, waits, drops what messages have logged that
-//     wait since, removes the location, waits, and erases the row.
+//   - A forgetter takes everything but the ticket out of the row of a token that was deleted long ago, if nobody has drawn
+//     a ticket since it found the log empty. Then it removes the location, if that is still the old one, and the copy.
+//     After a wait it erases the row if there was no ticket and no event. If there is a copy again, it removes that, and
+//     the wait begins now.
+//   - Who gives a row an owner under a location that is old renews the location first: either they or the forgetter
+//     change it.
 
 const (
 	placeRegions = 2
@@ -37,10 +41,9 @@ const (
 	ownedHere
 	leavingHere // for the other region
 	movedAway
-	goneRow // about to be forgotten: messages wait
 )
 
-var placeStates = [...]string{"nobody's", "own", "leaving", "moved", "gone"}
+var placeStates = [...]string{"nobody's", "own", "leaving", "moved"}
 
 // placeRow is the row of the token in one region.
 type placeRow struct {
@@ -85,6 +88,7 @@ const (
 	placeHelpsRead
 	placeHelpsArrive
 	placeLooksAgain
+	placeRenews
 	placeAdopts
 	placeReadsEvents
 	placeStores
@@ -93,7 +97,6 @@ const (
 	placeRaises
 	placePurges
 	moverReads
-	moverClaims
 	moverLeaves
 	moverCopies
 	moverFences
@@ -110,11 +113,14 @@ const (
 	moverDrops
 	moverErases
 	forgetterReads
-	forgetterFences
-	forgetterWaits
-	forgetterDrops
+	forgetterLooks
+	forgetterStrips
 	forgetterUnlocates
-	forgetterWaitsAgain
+	forgetterUncopies
+	forgetterWaits
+	forgetterChecks
+	forgetterLooksAgain
+	forgetterReadsLog
 	forgetterErases
 	cleanerReads
 )
@@ -124,7 +130,7 @@ type placeProc struct {
 	kind       placeKind
 	event      uint8 // of a message; of a deletion: it covers the events before
 	rule       uint8 // the region in which the token begins, if this process brings it to life
-	to         uint8 // of a mover, and of a message that needs the token in a region
+	to         uint8 // of a mover, and of a message that needs the token in a region; of a forgetter, where it looks
 	must       bool  // the message needs the token there: it names a known user who lives there
 	after      uint8 // it begins when the process of this number, minus 1, has ended
 	step, back placeStep
@@ -149,7 +155,7 @@ type placeWorld struct {
 	rows           [placeRegions]placeRow
 	where, before  location // before: what caches may hold
 	copied         uint8    // the region of the copy, plus 1
-	stale          bool
+	stale, aged    bool     // aged: the first location is old
 	stamps         uint8
 	acked          uint8
 	tried, deleted uint8 // deletions begun and answered
@@ -166,8 +172,11 @@ type placeRules struct {
 	noWait         bool // a mover drops and erases at once
 	wakesTooEarly  bool // a mover waits for caches, and not for those who began by them
 	movesBack      bool // onto what was left
-	unlocatesFirst bool // a forgetter removes the location before the row is gone
-	revivesGone    bool // a message gives a row that is gone an owner
+	unlocatesFirst bool // a forgetter removes the location before the row is stripped
+	stripsBlindly  bool // whatever tickets were drawn
+	erasesAtOnce   bool // and does not wait before it erases the row
+	uncopiesLate   bool // it removes the copy after the wait
+	renewsNothing  bool // who gives a row an owner leaves an old location as it is
 	deletesNobody  bool // a deletion of a token without a location writes nothing
 	trustsCache    bool // a reader that finds nobody does not look at the location again
 	homeUnseen     bool // nobody looks for a row from before locations
@@ -272,7 +281,9 @@ func (t *placeTurn) arrive() {
 			p.region, p.step = 1-p.to, cleanerReads
 		}
 	case placeForgetter:
-		p.step = forgetterReads
+		if p.step = forgetterReads; p.region != p.to {
+			p.end()
+		}
 	}
 }
 
@@ -293,7 +304,9 @@ func (t *placeTurn) find() bool {
 		switch {
 		case w.where.stamp != 0:
 			t.arrive()
-		case p.kind == placeMover || p.kind == placeForgetter:
+		case p.kind == placeForgetter: // another one has removed it
+			p.region, p.step = p.to, forgetterUncopies
+		case p.kind == placeMover:
 			p.end()
 		case t.homeUnseen && p.kind == placeReader:
 			t.answer(0)
@@ -305,7 +318,7 @@ func (t *placeTurn) find() bool {
 	case placeLooksAtHome:
 		row := w.rows[0]
 		t.say("reads the row at home: %s", placeStates[row.state])
-		lives := row.state != unowned && row.state != goneRow || row.ticket > 0 && row.state == unowned
+		lives := row.state != unowned || row.ticket > 0
 		switch {
 		case p.kind == placeReader && !lives:
 			t.answer(0)
@@ -349,19 +362,27 @@ func (t *placeTurn) find() bool {
 	case placeLooksAgain:
 		p.found = w.where
 		t.say("reads the location again: %+v", w.where)
-		switch row := p.row; {
+		switch {
+		case w.where.stamp == 0 && p.kind == placeMover:
+			p.end()
 		case w.where.stamp == 0:
 			p.step = placeLooksAtHome
 		case w.where.region != p.region:
 			t.arrive()
 		case p.kind == placeReader:
 			t.answer(0)
-		case row.state == goneRow && !t.revivesGone:
-			t.say("waits until the token is forgotten")
-			p.end()
+		case w.aged && w.where.stamp == 1 && !t.renewsNothing:
+			p.step = placeRenews
 		default:
 			p.step = placeAdopts
 		}
+	case placeRenews:
+		t.atomic = true
+		if p.step = placeLooksAgain; w.where == p.found {
+			w.stamps++
+			w.relocate(location{p.region, w.stamps})
+		}
+		t.say("the location is %+v", w.where)
 	default:
 		return false
 	}

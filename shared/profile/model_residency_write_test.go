@@ -35,10 +35,12 @@ func (t *placeTurn) write() {
 		t.say("completes the arrival in %d", p.region)
 	case placeAdopts:
 		t.atomic = true
-		if row.state == unowned || row.state == goneRow && t.revivesGone {
+		if row.state == unowned {
 			row.state, row.epoch = ownedHere, row.epoch+1
 		}
-		p.step = placeDraws
+		if p.step = placeDraws; p.kind == placeMover || p.must && p.region != p.to {
+			p.step = moverReads
+		}
 		t.say("gives the row in %d an owner: %s", p.region, placeStates[row.state])
 	case placeReadsEvents:
 		if p.event < p.row.deleted && p.next == 0 { // deleted: the message drops its event
@@ -99,7 +101,7 @@ func (t *placeTurn) draw(row *placeRow) {
 		}
 	case row.state == unowned && t.adoptsBlindly:
 		p.step = placeAdopts
-	case row.state == unowned, row.state == goneRow:
+	case row.state == unowned:
 		p.step = placeLooksAgain
 	case row.state == leavingHere && p.kind == placeMessage && !p.both:
 		p.step = placeLogsThere
@@ -141,22 +143,11 @@ func (t *placeTurn) move() bool {
 			p.step, p.next = moverCopies, 0
 		case row.state == movedAway:
 			p.step = moverReadsOld
-		case row.state == goneRow:
-			t.giveUp("the token is gone")
 		case t.movesUnborn:
 			p.step = moverCopiesPlace
-		default:
-			p.step = moverClaims
+		default: // as a message that brings it to life
+			p.step = placeLooksAgain
 		}
-	case moverClaims: // as a message that brings it to life
-		if t.atomic = true; row.state == unowned && w.where == p.found {
-			row.state, row.epoch = ownedHere, row.epoch+1
-		}
-		p.step = moverReads
-		if w.where != p.found {
-			p.step = placeLocates
-		}
-		t.say("gives the row in %d an owner", from)
 	case moverLeaves:
 		t.atomic = true
 		p.step = moverReads
@@ -287,47 +278,79 @@ func (t *placeTurn) forget() {
 	case forgetterReads:
 		p.row = *row
 		t.say("reads the row in %d: %s", p.region, placeStates[row.state])
+		if p.step = forgetterLooks; row.state == leavingHere || row.state == movedAway || row.state == ownedHere && row.deleted < placeEvents-1 {
+			p.end()
+		}
+	case forgetterLooks:
+		t.say("looks at what else there is of the token")
 		switch {
-		case row.state == goneRow:
-			p.step, p.next = forgetterWaits, 0
-		case row.state != ownedHere || row.deleted < placeEvents-1 || w.log[p.region] != [placeEvents]bool{} || w.rows[1-p.region].state != unowned:
+		case w.log[p.region] != [placeEvents]bool{} || w.rows[1-p.region] != placeRow{}:
 			p.end()
 		case t.unlocatesFirst:
 			p.step = forgetterUnlocates
 		default:
-			p.step = forgetterFences
+			p.step = forgetterStrips
 		}
-	case forgetterFences:
+	case forgetterStrips:
 		t.atomic = true
-		if p.step = forgetterReads; row.state == ownedHere && row.epoch == p.row.epoch && row.ticket == p.row.ticket {
-			row.state, row.epoch = goneRow, row.epoch+1
-			p.row = *row
-			p.step, p.next = forgetterWaits, 0
+		if same := row.state == p.row.state && row.epoch == p.row.epoch && row.ticket == p.row.ticket; same || t.stripsBlindly {
+			*row = placeRow{ticket: row.ticket}
+			if p.step = forgetterUnlocates; t.unlocatesFirst {
+				p.step = forgetterUncopies
+			}
+		} else {
+			p.end()
 		}
-		t.say("row in %d: %s", p.region, placeStates[row.state])
-	case forgetterWaits, forgetterWaitsAgain:
-		if t.blocked = !t.settled(); !t.blocked {
-			p.step++
-			t.say("has waited")
-		}
-	case forgetterDrops: // what messages have logged that found the row gone
-		if row.state == goneRow {
-			w.log[p.region][p.next] = false
-		}
-		if p.next++; p.next == placeEvents {
-			p.step = forgetterUnlocates
-		}
-		t.say("drops event %d", p.next-1)
+		t.say("row in %d: %s %d", p.region, placeStates[row.state], row.ticket)
 	case forgetterUnlocates:
-		if t.atomic = true; w.where == p.found {
+		t.atomic = true
+		switch {
+		case w.where != p.found || w.where.stamp > 1: // it is not old
+			p.end()
+		case t.unlocatesFirst:
 			w.relocate(location{})
-		}
-		if p.step = forgetterWaitsAgain; p.row.state == ownedHere {
-			p.step = forgetterFences
+			p.step = forgetterStrips
+		default:
+			w.relocate(location{})
+			if p.step = forgetterUncopies; t.uncopiesLate {
+				p.step = forgetterWaits
+			}
 		}
 		t.say("the location is %+v", w.where)
+	case forgetterUncopies:
+		if w.copied != 0 && w.where.stamp == 0 {
+			w.before, w.stale = location{w.copied - 1, 1}, true // who has read it may remember it
+			w.copied = 0
+		}
+		t.say("removes the copy: %d", int(w.copied)-1)
+		if p.step = forgetterWaits; t.uncopiesLate {
+			p.step = forgetterLooksAgain
+		}
+	case forgetterWaits:
+		if t.blocked = !t.settled() && !t.erasesAtOnce; !t.blocked {
+			if p.step = forgetterChecks; t.uncopiesLate {
+				p.step = forgetterUncopies
+			}
+			t.say("has waited")
+		}
+	case forgetterChecks:
+		t.say("looks at the copy: %d", int(w.copied)-1)
+		if p.step = forgetterLooksAgain; w.copied != 0 {
+			p.step = forgetterUncopies
+		}
+	case forgetterLooksAgain:
+		p.row = *row
+		t.say("reads the location again: %+v, and the row in %d: %s %d", w.where, p.region, placeStates[row.state], row.ticket)
+		if p.step = forgetterReadsLog; w.where.stamp != 0 || row.state != unowned || row.deleted > 0 {
+			p.end()
+		}
+	case forgetterReadsLog:
+		t.say("reads the log in %d", p.region)
+		if p.step = forgetterErases; w.log[p.region] != [placeEvents]bool{} {
+			p.end()
+		}
 	case forgetterErases:
-		if t.atomic = true; row.state == goneRow && row.epoch == p.row.epoch {
+		if t.atomic = true; row.state == unowned && row.ticket == p.row.ticket {
 			*row = placeRow{}
 		}
 		t.say("erases the row in %d", p.region)

@@ -77,6 +77,9 @@ func (e *Engine) keeps(ctx context.Context, app config.App, token string, row st
 		case o.State != store.Nobodys:
 			return true, nil
 		}
+		if gone, err := e.forgotten(ctx, app, token, row); err != nil || gone {
+			return false, err
+		}
 		took, err := e.adopt(ctx, app, token)
 		if took {
 			return true, nil

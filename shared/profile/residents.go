@@ -242,6 +242,8 @@ func (e *Engine) relocate(ctx context.Context, app config.App, token string, gon
 //
 // A move that was given up, or a message that met it, may leave events in a region whose row says nothing. Nobody may
 // move there while they are removed. So the row says first that the user has moved away, as of now.
+//
+// Of a user who lives in the region and was deleted long ago, Clean begins to remove the location, and Forget the rest.
 func (r Residents) Clean(ctx context.Context, app config.App, token, region string,
 	settle time.Duration) (bool, error) {
 	e := r.engine
@@ -250,17 +252,23 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 		return false, err
 	}
 	found, err := e.env.regions.finder.Look(ctx, app, token)
-	if err != nil || found == (store.Location{}) {
-		return err == nil, err
+	if err != nil {
+		return false, err
 	}
 	row, err := here.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
 	switch {
 	case err != nil:
 		return false, err
+	case found == (store.Location{}):
+		gone, err := here.forgotten(ctx, app, token, row)
+		if gone {
+			_, err = e.env.regions.finder.Uncopy(ctx, app, token) // who has forgotten it may have died before
+		}
+		return !gone && err == nil, err
 	case found.Region == region && row.Owner.State == store.Moved:
 		return false, here.relocate(ctx, app, token, row.Owner)
 	case found.Region == region:
-		return true, nil
+		return here.forget(ctx, app, token, row, found)
 	case row.Owner.State == store.Nobodys || row.Owner.State == store.Moved && row.Owner.Epoch == closing:
 		return here.closeLeft(ctx, app, token, row, found)
 	case row.Owner.State != store.Moved || e.env.now().Before(time.UnixMicro(found.Since).Add(2*settle)):

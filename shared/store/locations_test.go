@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -68,4 +69,48 @@ func testEraseMoved(t *testing.T, s fixture) {
 	exists(true)
 	must.Succeed(t, s.Users.EraseMoved(ctx, app, "erased", moved))
 	exists(false)
+}
+
+// Strip leaves the ticket of a row that is as the caller has read it, and then nothing.
+func testStrip(t *testing.T, s fixture) {
+	ctx := context.Background()
+	strip := func(row store.User, want bool) {
+		t.Helper()
+		if took, err := s.Users.Strip(ctx, app, "stripped", row); err != nil || took != want {
+			t.Errorf("stripped: %v, %v; want %v", took, err, want)
+		}
+	}
+	read := func() store.User {
+		t.Helper()
+		row, err := s.Users.ReadPrimary(ctx, app, "stripped", store.UserState)
+		must.Succeed(t, err)
+		return row
+	}
+	setOwner(t, s, "stripped", store.Owner{}, own, true)
+	ticket(t, s, "stripped")
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "stripped", affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 60}))
+	row := read()
+	other := row
+	other.Owner.Epoch++
+	strip(other, false)
+	must.Succeed(t, s.Users.AdvanceTombstone(ctx, app, "stripped", affinity.Tombstone{DeletedUntil: 50, ReceivedUntil: 70}))
+	strip(row, false)
+	row = read()
+	ticket(t, s, "stripped")
+	strip(row, false)
+	row = read()
+	if row.Bare() {
+		t.Errorf("the row is bare: %+v", row)
+	}
+	strip(row, true)
+	if bare := read(); !bare.Exists || !bare.Bare() || bare.Ticket != 2 {
+		t.Errorf("stripped row: %+v", bare)
+	}
+	bare := read()
+	ticket(t, s, "stripped")
+	strip(bare, false)
+	strip(read(), true)
+	if left := read(); left.Exists {
+		t.Errorf("the row is still there: %+v", left)
+	}
 }

@@ -144,6 +144,29 @@ func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, e
 	return s.swap(ctx, app, user, bigtable.NewCondMutation(reached, nil, m), true)
 }
 
+// Bare reports whether a row says nothing but a ticket.
+func (u *User) Bare() bool {
+	return u.Owner.State == Nobodys && u.DeletedUntil == 0 && len(u.exclusion) == 0 && len(u.Manifest) == 0 &&
+		len(u.Links) == 0 && u.Version == 0 && u.Marks == 0
+}
+
+// Strip takes everything but the ticket out of the row of a user, and out of a bare one the ticket, too. It changes
+// nothing and returns false if the ticket, the owner, the links or what the row excludes is not what the caller has read, or if
+// the first answer was lost.
+func (s Users) Strip(ctx context.Context, app, user string, row User) (bool, error) {
+	m, owner := bigtable.NewMutation(), []byte(nil)
+	m.DeleteRow()
+	if !row.Bare() {
+		m.Set(familyState, columnCounter, bigtable.ServerTime, bigEndian(row.Ticket))
+	}
+	if row.Owner != (Owner{}) {
+		owner = row.Owner.appendBinary(nil)
+	}
+	changed := interleave(newest(row.Ticket), differs(columnOwner, owner), differs(columnLinks, row.Links),
+		differs(columnExcluded, row.exclusion))
+	return s.swap(ctx, app, user, bigtable.NewCondMutation(changed, nil, m), true)
+}
+
 // EraseMoved deletes the row of a user who has moved away, if it still says of the owner what the caller has read.
 func (s Users) EraseMoved(ctx context.Context, app, user string, owner Owner) error {
 	m, now := bigtable.NewMutation(), owner.appendBinary(nil)

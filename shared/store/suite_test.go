@@ -89,6 +89,7 @@ func testStore(t *testing.T, open func(*testing.T) fixture) {
 		{"Owners", testOwners},
 		{"Locations", testLocations},
 		{"EraseMoved", testEraseMoved},
+		{"Strip", testStrip},
 		{"Arrivals", testArrivals},
 		{"DamagedOwner", testDamagedOwner},
 		{"Sessions", testSessions},

@@ -30,6 +30,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/documents/documentdb"
 	"github.com/affinityengine/affinity/shared/backend"
+	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/queue"
 	buspubsub "github.com/affinityengine/affinity/shared/queue/pubsub"
@@ -379,10 +380,21 @@ func localQueue(name string, atOnce int32) *cloudtaskspb.Queue {
 }
 
 // operatedApps are apps that the operator changes. The engine takes new keys at once, also if it
-// was asked for their app before.
+// was asked for their app before, and begins to move users who leave a region.
 type operatedApps struct {
 	auditlog.Operated
-	cached *config.Cached
+	cached    *config.Cached
+	residents *residents.Runner
+}
+
+// SetResidency is that of auditlog.Operated.
+func (o operatedApps) SetResidency(ctx context.Context, appID string, to config.Residency,
+	settle time.Duration) (config.App, error) {
+	app, err := o.Operated.SetResidency(ctx, appID, to, settle)
+	if err == nil {
+		err = o.residents.Leave(ctx, app)
+	}
+	return app, err
 }
 
 // CreateApp is that of auditlog.Operated.

@@ -148,11 +148,13 @@ func TestUsersLiveInRegions(t *testing.T) {
 	v.nothingOf(stack.Instance, "us-inhabitant", "mover-")
 	v.nothingOf(stack.Instance+"-us", "eu-inhabitant")
 
-	v.live(config.Residency{Mode: config.ResidencyOn, Leave: map[string]string{"us": "eu"}})
 	v.s.Backends.Residents.SetSettle(0)
-	must.Succeed(t, v.s.Backends.Residents.Nightly(t.Context(), "demo", job.Night{Date: "2026-11-30"}))
-	waitForJobs(t, v.s, v.s.Backends.Residents.Jobs)
+	v.live(config.Residency{Mode: config.ResidencyOn, Leave: map[string]string{"us": "eu"}})
 	app, err := v.s.Backends.Config.App(t.Context(), "demo")
+	must.Succeed(t, err)
+	must.Succeed(t, v.s.Backends.Residents.Leave(t.Context(), app))
+	waitForJobs(t, v.s, v.s.Backends.Residents.Jobs)
+	app, err = v.s.Backends.Config.App(t.Context(), "demo")
 	must.Succeed(t, err)
 	if len(app.Residency.Regions) != 1 || len(app.Residency.Leave) > 0 {
 		jobs, _ := v.s.Backends.Residents.Jobs.List(t.Context(), "demo", 10)
@@ -221,4 +223,45 @@ func (v visitors) clean() {
 			}
 		}
 	}
+}
+
+// A job of the night forgets where users lived who were deleted long ago, and that they were.
+func TestDeletedResidentsAreForgotten(t *testing.T) {
+	t.Parallel()
+	data, began := t.TempDir(), time.Now().Add(-92*24*time.Hour)
+	open := func(now time.Time) visitors {
+		return visitors{residents{t, start(t, stack.Options{Data: data, Regions: []string{"eu", "us"}, ConfigTTL: time.Millisecond, Now: now,
+			Apps: []stack.App{{ID: "demo", Key: "demokey", Region: "eu"}}}), nil}, nil}
+	}
+	v := open(began)
+	v.live(config.Residency{Mode: config.ResidencyPrepare})
+	v.live(config.Residency{Mode: config.ResidencyOn})
+	for _, user := range []string{"deleted", "living"} {
+		wantStatus(t, v.s, http.StatusOK, "PUT", "/1/users/"+user+"/region", `{"region":"us"}`)
+		wantStatus(t, v.s, http.StatusOK, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"`+user+`","objectIDs":["1"]}]}`)
+	}
+	idle(t, v.s)
+	wantStatus(t, v.s, http.StatusOK, "DELETE", "/1/profiles/deleted", "")
+	idle(t, v.s)
+	must.Succeed(t, v.s.Close())
+
+	v = open(began.Add(92 * 24 * time.Hour))
+	v.s.Backends.Residents.SetSettle(0)
+	must.Succeed(t, v.s.Backends.Residents.Nightly(t.Context(), "demo", job.Night{Date: "2026-11-30"}))
+	waitForJobs(t, v.s, v.s.Backends.Residents.Jobs)
+	for _, instance := range []string{stack.Instance, stack.Instance + "-us"} {
+		users, locations := "", 0
+		eachRow(t, bigtableAt(t, v.s, instance), func(table store.Table, row bigtable.Row) {
+			switch table.Name {
+			case store.TableUsers:
+				users += row.Key()
+			case store.TableLocations:
+				locations++
+			}
+		})
+		if strings.Contains(users, "deleted") || locations != 1 {
+			t.Errorf("%s has %d locations, and of users the rows %s", instance, locations, users)
+		}
+	}
+	v.livesIn("living", "us")
 }

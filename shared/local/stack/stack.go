@@ -239,7 +239,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	s.links = console.NewLinks(time.Now)
 	functions := publicFunctions(b, o.Watch, s.metrics,
 		operator.Handler(o.Log, s.Operator, s.place, operatedApps{auditlog.NewOperated(b.Config, auditlog.New(b.AuditLog())),
-			b.CachedConfig}, b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
+			b.CachedConfig, b.Residents}, b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 			operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config}), s.links)
 	s.serve(public, guardPublic(public.Addr(), o.Hosts, o.Origins, functions))
 	return nil

@@ -16,6 +16,10 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
+// Lasting is the time after a deletion in which something of before may still come: dead letters wait for 31 days, the
+// archive keeps 30, and a backup is restored for 90.
+const Lasting = 91 * 24 * time.Hour
+
 // most bounds the locations that a process remembers.
 const most = 1 << 16
 
@@ -89,26 +93,62 @@ func (f *Finder) Find(ctx context.Context, app config.App, token string) (store.
 // app if a row there says anything of them, and else begin in the region rule. In an app that is being prepared all
 // users live in its region.
 func (f *Finder) Region(ctx context.Context, app config.App, token, rule string) (string, error) {
-	return f.region(ctx, app, token, rule, f.Find)
+	l, err := f.location(ctx, app, token, rule, f.Find)
+	return l.Region, err
 }
 
-// RegionNow is Region by the row that decides.
+// RegionNow is Region by the row that decides. It renews a location that is old. Either it or who forgets the token
+// changes that location: so the caller may give a row an owner.
 func (f *Finder) RegionNow(ctx context.Context, app config.App, token, rule string) (string, error) {
-	return f.region(ctx, app, token, rule, f.Look)
+	for {
+		l, err := f.location(ctx, app, token, rule, f.Look)
+		if err != nil || f.now().Sub(time.UnixMicro(l.Since)) < Lasting/2 {
+			return l.Region, err
+		}
+		if _, err := f.Touch(ctx, app, token, l, l.Region); err != nil {
+			return "", err
+		}
+	}
 }
 
-func (f *Finder) region(ctx context.Context, app config.App, token, rule string,
-	find func(context.Context, config.App, string) (store.Location, error)) (string, error) {
+func (f *Finder) location(ctx context.Context, app config.App, token, rule string,
+	find func(context.Context, config.App, string) (store.Location, error)) (store.Location, error) {
 	for {
 		l, err := find(ctx, app, token)
 		if err != nil || l != (store.Location{}) {
-			return l.Region, err
+			return l, err
 		}
 		if _, err := f.begin(ctx, app, token, rule); err != nil {
-			return "", err
+			return store.Location{}, err
 		}
 		find = f.Look
 	}
+}
+
+// Forget removes the location of a user in the row that decides, if that is still from, and reports whether it was. The
+// copies stay until Uncopy.
+func (f *Finder) Forget(ctx context.Context, app config.App, token string, from store.Location) (bool, error) {
+	f.known.Delete(user{app.ID, token})
+	return f.in(app.Residency.Home).Locations.Change(ctx, app.ID, token, from, store.Location{})
+}
+
+// Uncopy removes the copies of the location of a user who has none, and reports whether there were any. Without a copy
+// the row that decides is read.
+func (f *Finder) Uncopy(ctx context.Context, app config.App, token string) (bool, error) {
+	had := false
+	for _, region := range app.Residency.Regions {
+		if region == app.Residency.Home {
+			continue
+		}
+		l, err := f.in(region).Locations.Find(ctx, app.ID, token)
+		if err == nil && l != (store.Location{}) {
+			had, err = true, f.in(region).Locations.Copy(ctx, app.ID, token, store.Location{})
+		}
+		if err != nil {
+			return had, err
+		}
+	}
+	return had, nil
 }
 
 // begin creates the location of a user, unless they have one.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,17 +26,20 @@ type room struct {
 	manifest segment.Manifest
 	to       int              // the end of its parts among those of the view
 	since    store.ChangeSlot // no part lacks a change of an earlier slot
+	begins   store.ChangeSlot // of a room without a manifest: nobody lived there before
 	newest   store.ChangeSlot // the cut of the newest delta, 0 without one
 	latest   store.ChangeSlot // the latest cut of any part
 }
 
 // same reports whether two rooms have the same manifest.
 func (of room) same(other room) bool {
-	return of.region == other.region && of.manifest.Version == other.manifest.Version
+	return of.region == other.region && of.manifest.Version == other.manifest.Version && of.begins == other.begins
 }
 
 // readRooms reads the manifests in force. The error is a *NotReadyError if one does not answer queries. Before users
-// may live in other regions than that of the app, these need no manifest.
+// may live in other regions than that of the app, these need no manifest. Afterwards one without a manifest has no
+// parts, and all who live there are in its list of changes, while that reaches back to a time before residency. Of the clock
+// that has set it, nobody knows more than the day.
 func (r *Reader) readRooms(ctx context.Context, app config.App) ([]room, error) {
 	regions := app.UserRegions()
 	rooms := make([]room, len(regions))
@@ -54,6 +58,16 @@ func (r *Reader) readRooms(ctx context.Context, app config.App) ([]room, error) 
 		case m.Version == 0 || m.Generation == "" || m.Since != app.Segments.Since.UnixMilli():
 			if i > 0 && app.Residency.Mode == config.ResidencyPrepare {
 				continue
+			}
+			if i > 0 && m.Version == 0 && !app.Segments.Since.After(app.Residency.Since) {
+				reached := r.now().AddDate(0, 0, 1-store.ChangeDays).Truncate(12 * time.Hour)
+				if app.Residency.Since.AddDate(0, 0, -1).After(reached) {
+					of.begins = store.SlotOf(reached)
+					break
+				}
+				if _, err := r.builds.Order(ctx, app.ID); err != nil {
+					return nil, err
+				}
 			}
 			return nil, r.notReady(ctx, app, "The lists of the app's segments are not built yet. "+later)
 		case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
@@ -75,7 +89,7 @@ func (of *room) begin(at int) {
 			of.since = store.ChangeSlot(p.Cut)
 		}
 	}
-	of.since = max(of.since, of.newest)
+	of.since = max(of.since, of.newest, of.begins)
 }
 
 // cut returns the slot from which the parts of a room lack changes of a user. A delta has all

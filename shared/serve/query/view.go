@@ -99,7 +99,9 @@ func (v *view) load(ctx context.Context) error {
 	v.builtAt = math.MaxInt64
 	for i := range v.rooms {
 		of := &v.rooms[i]
-		v.builtAt = min(v.builtAt, of.manifest.BuiltAt)
+		if of.begins == 0 {
+			v.builtAt = min(v.builtAt, of.manifest.BuiltAt)
+		}
 		of.begin(len(v.parts))
 		if i == 0 {
 			v.parts = slices.Clip(of.manifest.Parts)

@@ -2,7 +2,9 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/job"
+	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/local/operator"
 )
 
@@ -37,8 +41,8 @@ func (a *appTool) residencyCommand() *cobra.Command {
 			"the header " + config.DefaultResidencyHeader + " names; the load balancer of the deployment sets it,\n" +
 			"and --country says the region of each country. Where a rule names no region, the user begins in the\n" +
 			"region of the app. `affinity user region` moves one user.\n\n" +
-			"--leave us=eu moves all users of us to eu, in the nightly rounds. Once us is empty, the app does not name\n" +
-			"it any more.",
+			"--leave us=eu moves all users of us to eu. A job begins at once, and each night goes on with those whom it\n" +
+			"has left. Once us is empty, the app does not name it any more.",
 		Example: "  affinity app residency shop --mode prepare --live-in eu,us\n" +
 			"  affinity app residency shop --mode on --rule header --country US=us --country CA=us\n" +
 			"  affinity app residency shop --leave us=eu",
@@ -56,6 +60,7 @@ func (a *appTool) residencyCommand() *cobra.Command {
 	flags.StringToStringVar(&f.countries, "country", nil, "the region of a country, such as US=us; give all at once")
 	flags.StringToStringVar(&f.leave, "leave", nil,
 		"a region that users leave, and the one to which they move, such as us=eu")
+	a.queueFlag(cmd)
 	return cmd
 }
 
@@ -130,6 +135,30 @@ func (a *appTool) setResidency(ctx context.Context, s operator.Store, id string,
 	return s.SetResidency(ctx, id, to, config.IdentitySettle)
 }
 
+// SetResidency is that of auditlog.Operated. It begins to move users who leave a region.
+func (s *deployedStore) SetResidency(ctx context.Context, appID string, to config.Residency,
+	settle time.Duration) (app config.App, err error) {
+	if len(to.Leave) == 0 {
+		return s.Operated.SetResidency(ctx, appID, to, settle)
+	}
+	tasks, closeTasks, err := s.queue(ctx)
+	if err != nil {
+		return app, err
+	}
+	defer func() { err = errors.Join(err, closeTasks()) }()
+	if app, err = s.Operated.SetResidency(ctx, appID, to, settle); err != nil {
+		return app, err
+	}
+	err = residents.New(job.Runner{
+		Jobs:   job.Detailed(job.In(s.documents, residents.Collection), s.details, residents.Collection),
+		Config: s.Store, Queue: tasks, Propagation: 2 * config.TTL, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}, residents.Work{Config: s.Store}).Leave(ctx, app)
+	if err != nil {
+		err = fmt.Errorf("it is set, and users begin to leave in the next night; run the command again to begin now: %w", err)
+	}
+	return app, err
+}
+
 func (a *appTool) printResidency(app config.App) {
 	r := app.Residency
 	if !r.On() {
@@ -157,6 +186,6 @@ func (a *appTool) printResidency(app config.App) {
 		fmt.Fprintf(a.Out, "a user begins in %s\n", r.Home)
 	}
 	for _, region := range slices.Sorted(maps.Keys(r.Leave)) {
-		fmt.Fprintf(a.Out, "users leave %s for %s\n", region, r.Leave[region])
+		fmt.Fprintf(a.Out, "users leave %s for %s; once they have, this command no longer names %s\n", region, r.Leave[region], region)
 	}
 }

@@ -2,9 +2,10 @@
 // by the setting of their app, and removes what regions still hold of users who have moved away. Once nothing is left
 // in a region that users leave, the app no longer names it.
 //
-// A job starts every night, for apps whose users have regions of their own. A shard is a range of the rows of one
-// region. Its first pass moves users. What they have left may be used for some time, so the verification waits, and
-// then removes it. Package job runs the jobs, which lie in a collection of this package:
+// A job starts every night, for apps whose users have regions of their own, and when the setting names a region that
+// users leave. A shard is a range of the rows of one
+// region. Its first pass moves users, and forgets where users live who were deleted long ago. What they have left may
+// be used for some time, so the verification waits, and then removes it. Package job runs the jobs, which lie in a collection of this package:
 //
 //	apps/{app}/residents/{id}
 package residents
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,9 +92,21 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 	if app.Residency.Mode != config.ResidencyOn {
 		return nil
 	}
-	const kind = "nightly"
-	_, err = r.StartAlone(ctx, app, kind, errBusy, func() (job.Job, error) {
-		return job.Job{App: app.ID, ID: kind + "-" + night.Date, Kind: kind, Concurrency: 2, Params: Params{}}, nil
+	return r.start(ctx, app, "nightly", night.Date)
+}
+
+// Leave starts the job of an app whose setting has just named regions that users leave, unless one is under way. What
+// that one has passed waits for the next night.
+func (r *Runner) Leave(ctx context.Context, app config.App) error {
+	if len(app.Residency.Leave) == 0 {
+		return nil
+	}
+	return r.start(ctx, app, "leave", strconv.FormatInt(r.Clock().UnixMilli(), 10))
+}
+
+func (r *Runner) start(ctx context.Context, app config.App, kind, at string) error {
+	_, err := r.StartAlone(ctx, app, kind, errBusy, func() (job.Job, error) {
+		return job.Job{App: app.ID, ID: kind + "-" + at, Kind: kind, Concurrency: 2, Params: Params{}}, nil
 	})
 	if errors.Is(err, errBusy) {
 		return nil
@@ -105,7 +119,7 @@ func (w *Work) Process(ctx context.Context, _ job.Job, app config.App, shard job
 	progress func(job.Progress) error) (job.Progress, error) {
 	var c Counts
 	next, err := w.each(ctx, app, shard.Next, shard.To, until, func(user string) error {
-		left, err := w.visit(ctx, app, user, until, &c)
+		left, err := w.visit(ctx, app, user, until, false, &c)
 		if err != nil || left {
 			return err
 		}
@@ -128,7 +142,7 @@ func (w *Work) Verify(ctx context.Context, _ job.Job, app config.App, shard job.
 	var v job.Verified
 	var c Counts
 	next, err := w.each(ctx, app, from, shard.To, until, func(user string) error {
-		left, err := w.visit(ctx, app, user, until, &c)
+		left, err := w.visit(ctx, app, user, until, again, &c)
 		if left {
 			v.Stale++
 		}
@@ -168,20 +182,23 @@ func (w *Work) each(ctx context.Context, app config.App, from, to string, until 
 var errOver = errors.New("the time of the task is over")
 
 // visit moves a user who leaves the region of app, and removes what the region holds of one who lives elsewhere. left
-// says that something is still to do.
-func (w *Work) visit(ctx context.Context, app config.App, user string, until time.Time,
+// says that something is still to do. waited says that the job has waited since an earlier visit.
+func (w *Work) visit(ctx context.Context, app config.App, user string, until time.Time, waited bool,
 	c *Counts) (left bool, err error) {
 	c.Users++
 	residents := profile.ResidentsOf(w.Profiles)
-	lives, err := residents.Region(ctx, app, user)
+	lives, since, err := residents.Lives(ctx, app, user)
 	if err != nil {
 		return false, err
 	}
+	if since.IsZero() && waited {
+		return residents.Forget(ctx, app, user, app.Region)
+	}
 	if lives == app.Region {
 		to := app.Residency.Leave[app.Region]
-		if to == "" {
-			_, err = residents.Clean(ctx, app, user, app.Region, w.Settle) // completes a move that died
-			return false, err
+		if to == "" { // Clean completes a move that died, and forgets a user who was deleted long ago
+			gone, err := residents.Clean(ctx, app, user, app.Region, w.Settle)
+			return !gone, err
 		}
 		err = residents.Move(ctx, app, user, to, until)
 		_, refused := errors.AsType[profile.ResidenceRefused](err) // a token that moves with the user to whom it is linked

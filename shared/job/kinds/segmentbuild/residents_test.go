@@ -247,6 +247,35 @@ func TestResidencyBegins(t *testing.T) {
 	r.wantExact("built")
 }
 
+// Queries need no lists of a region in which nobody has lived before. An update starts the build that makes them.
+func TestListsOfANewRegion(t *testing.T) {
+	r := newResidents(t, t)
+	r.fill(20)
+	r.build()
+	r.reside(config.ResidencyPrepare)
+	r.Now = r.Now.Add(time.Hour)
+	r.reside(config.ResidencyOn)
+	r.wantExact("on")
+	for i := range 6 {
+		must.Succeed(t, r.moves(t.Context(), token(3*i), "us"))
+	}
+	must.Succeed(t, r.moves(t.Context(), "u099", "us"))
+	r.apply(r.seen("u099", "c0", time.Hour), r.seen(token(3), "c1", time.Hour), r.seen(token(4), "c1", time.Hour))
+	r.wantExact("moved")
+	must.Succeed(t, r.moves(t.Context(), token(1), "us"))
+	_, err := r.engine.Delete(t.Context(), app, token(6))
+	must.Succeed(t, err)
+	r.wantExact("moved more")
+	if m := r.manifestIn("us"); m.Version != 0 {
+		t.Fatalf("us has the manifest %+v", m)
+	}
+	r.order()
+	r.wantExact("updated")
+	if m := r.manifestIn("us"); m.Version == 0 {
+		t.Error("no build has made the manifest of us")
+	}
+}
+
 // A process that takes a user to live where they have lived long ago may draw a ticket there. Nobody counts the row.
 func TestRowOfNobodyIsNotPacked(t *testing.T) {
 	r := newSpread(t, t, 12, 6)
