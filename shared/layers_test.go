@@ -62,6 +62,7 @@ var layers = []layer{
 	{"shared/judge/price", "", ""},
 	{"shared/judge/preview", "score/affinity judge/price rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
+	{"shared/judge/rankers", "judge/backtest", ""},
 	{"shared/judge/suggest", "api event fault score/strategy", ""},
 	{"shared/judge/tune", "api judge/backtest fault judge/suggest score/strategy", ""},
 
@@ -185,7 +186,7 @@ var libraries = map[string]string{
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
 	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
+	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/rankers", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 
 // all are the packages under shared/ that every function on the data links.

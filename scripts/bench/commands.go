@@ -11,8 +11,8 @@ import (
 	"github.com/affinityengine/affinity/scripts/bench/measure"
 )
 
-// command is one measurement on the command line.
-type command struct {
+// benchmark is one measurement on the command line.
+type benchmark struct {
 	name, short, long, example string
 	// define adds the flags and returns the measurement that they configure.
 	define func(*pflag.FlagSet) (measurement, *measure.Common)
@@ -29,7 +29,7 @@ func of[R report](o interface {
 
 const repeatUsage = "runs of each measurement; the median counts"
 
-var commands = []command{{
+var commands = []benchmark{{
 	name:  "recompute",
 	short: "Recompute all profiles from histories, from the log and from narrow rows",
 	long: "Make users with events, load them in the form that each reader reads, and recompute all profiles, once without\n" +

@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/scripts/affinity/command/judge"
 	"github.com/affinityengine/affinity/scripts/bench/measure"
 )
 
@@ -43,7 +45,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	for _, c := range commands {
 		root.AddCommand(c.cobra())
 	}
-	root.AddCommand(serveCommand(), attackCommand(), engineCommand(), differCommand())
+	root.AddCommand(serveCommand(), attackCommand(), engineCommand(), differCommand(),
+		judge.Rankers(&command.Tool{In: stdin, Out: stdout, Err: stderr}))
 	return cli.Execute(ctx, root, args, cli.Streams{In: stdin, Out: stdout, Err: stderr}, nil)
 }
 
@@ -51,7 +54,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 type report interface{ Print(io.Writer) error }
 
 // cobra makes the command: flags, measurement, report.
-func (c command) cobra() *cobra.Command {
+func (c benchmark) cobra() *cobra.Command {
 	cmd := &cobra.Command{Use: c.name, Short: c.short, Long: c.long, Example: c.example, Args: cli.Subcommand}
 	flags := cmd.Flags()
 	measurement, common := c.define(flags)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,6 +27,56 @@ func TestMain(m *testing.M) {
 func bench(t *testing.T, args ...string) clitest.Result {
 	t.Helper()
 	return clitest.Run(t.Context(), run, "", args...)
+}
+
+// A folder of data is enough, and each method has its row.
+func TestRankers(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	var objects, events strings.Builder
+	for o := range 10 {
+		fmt.Fprintf(&objects, `{"objectID":"o%d","brand":"b%d"}`+"\n", o, o%3)
+	}
+	for user := range 40 {
+		for step := range 4 { // each user turns to objects that follow each other
+			fmt.Fprintf(&events, `{"eventType":"click","eventName":"Seen","index":"i","userToken":"u%d","timestamp":%d,"objectIDs":["o%d"]}`+"\n",
+				user, 1_700_000_000_000+step*60_000+user, (user+step)%10)
+		}
+	}
+	for name, content := range map[string]string{"objects.ndjson": objects.String(), "events.ndjson": events.String(),
+		"strategy.json": `{"eventsScoring":[{"eventName":"Seen","eventType":"click","score":10}],"facetsScoring":[{"facetName":"brand","score":10}]}`} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := bench(t, "rankers", folder, "--json")
+	r.Wants(t, cli.ExitOK)
+	var document struct {
+		Cases, Candidates int
+		Rankings          []struct {
+			Name, Missing         string
+			NDCG, Untouched, Gain *float64
+		}
+	}
+	if err := json.Unmarshal([]byte(r.Out), &document); err != nil {
+		t.Fatal(err)
+	}
+	if document.Cases != 40 || document.Candidates != 10 || len(document.Rankings) != 6 {
+		t.Fatalf("%s", r.Out)
+	}
+	for i, row := range document.Rankings {
+		if row.NDCG == nil || row.Untouched == nil || (row.Gain == nil) != (i == 0) {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	if rules := document.Rankings[1]; rules.Name != "sequential rules" || *rules.NDCG < 0.99 {
+		t.Errorf("rules do not find what always follows: %+v", rules)
+	}
+	table := bench(t, "rankers", folder)
+	table.Wants(t, cli.ExitOK, "40 cases, 10 objects", "gain there over the first", "EASE")
+	for _, args := range [][]string{{"rankers", t.TempDir()}, {"rankers"}, {"rankers", folder, "--at", "0"}} {
+		bench(t, args...).Wants(t, cli.ExitUsage)
+	}
 }
 
 // The whole command with all readers, the server in a process of its own.
