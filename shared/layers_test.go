@@ -89,7 +89,7 @@ var layers = []layer{
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/schema store cache", ""},
 	{"shared/intake/warehouse", "score/affinity event score/schema", ""},
 	{"shared/intake/warehouse/outbox", "score/affinity app/config intake/warehouse store", ""},
-	{"shared/intake/export", "score/affinity api intake/enrich event fault profile/links score/schema store", ""},
+	{"shared/intake/export", "score/affinity score/consent api intake/enrich event fault profile/links score/schema store", ""},
 	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
 	{"shared/serve/ranker", "score/consent admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
@@ -126,7 +126,7 @@ var layers = []layer{
 
 	// Functions decode, call and encode. None reaches a service by itself.
 	{"functions/ingest", "app/config admission api web/auth backend cache event/bus queue/pubsub app/config/kmscipher intake/enrich event fault backend/function web/httpapi app/limit intake/refused store api/track app/usage", "http"},
-	{"functions/imports", "admission score/affinity api intake/archive app/auditlog web/auth backend cache app/config intake/enrich event event/bus intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile profile/links job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse/outbox store app/usage", "http"},
+	{"functions/imports", "admission score/affinity score/consent api intake/archive app/auditlog web/auth backend cache app/config intake/enrich event event/bus intake/export backend/function web/httpapi job/tasks/afterimport app/limit profile profile/links job/tasks/purge queue queue/pubsub queue/taskqueue intake/refused intake/warehouse/outbox store app/usage", "http"},
 	{"functions/profiles", "score/consent admission score/affinity api app/auditlog web/auth backend app/config event score/explain app/config/kmscipher backend/function score/history web/httpapi app/limit profile profile/links profile/view job/tasks/purge job/tasks/relocate queue queue/taskqueue intake/recent rank/segment store score/strategy cache", "http"},
 	{"functions/rank", "score/consent admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview judge/suggest profile queue queue/taskqueue serve/ranker store score/strategy app/usage", "http"},

@@ -37,11 +37,12 @@ type dumpPart string
 
 // The parts of a dump, in their order. Deletions are there twice: the first ones keep the
 // events of deleted users out of a copy from its beginning, and the last ones hold for
-// users who were deleted while the dump ran. Links are there once, with the last ones: two forms of
+// users who were deleted while the dump ran. So are consents, before all that they decide on. Links are there once, with the last ones: two forms of
 // a link would contradict each other.
 const (
 	dumpSettings  dumpPart = ""
 	dumpObjects   dumpPart = "objects"
+	dumpConsents  dumpPart = "consents"
 	dumpDeletions dumpPart = "deletions"
 	dumpEvents    dumpPart = "events"
 	dumpLater     dumpPart = "later"
@@ -74,7 +75,7 @@ func decodeDumpCursor(text string) (c dumpCursor, err error) {
 	if err == nil {
 		err = json.Unmarshal(decoded, &c)
 	}
-	known := []dumpPart{dumpObjects, dumpDeletions, dumpEvents, dumpLater}
+	known := []dumpPart{dumpObjects, dumpConsents, dumpDeletions, dumpEvents, dumpLater}
 	if err != nil || !slices.Contains(known, c.Part) {
 		return c, httpapi.Errorf(http.StatusUnprocessableEntity, "cursor must be that of an exportNext line of GET /1/dump")
 	}
@@ -129,8 +130,8 @@ func (h handler) dump(w http.ResponseWriter, r *http.Request, app config.App, ke
 // read reads the lines of the page.
 func (p *dumpPage) read(ctx context.Context) error {
 	parts := map[dumpPart]func(context.Context) error{
-		dumpSettings: p.settings, dumpObjects: p.objects, dumpDeletions: p.deletions, dumpEvents: p.events,
-		dumpLater: p.deletions,
+		dumpSettings: p.settings, dumpObjects: p.objects, dumpConsents: p.users, dumpDeletions: p.users,
+		dumpEvents: p.events, dumpLater: p.users,
 	}
 	// Each part reads up to a bounded number of rows, so this ends soon after dumpBytes.
 	for begun := time.Now(); p.at.Part != dumpEnd && len(p.lines) < dumpBytes && time.Since(begun) < dumpTime; {
@@ -185,6 +186,7 @@ func (p *dumpPage) settings(ctx context.Context) error {
 	err := p.add(api.ExportLine{App: &api.ExportedApp{
 		App: p.app.ID, AsOf: api.At(p.now), RetentionDays: p.app.RetentionDays, Segments: p.app.Segments.On(),
 		BrowserRanking: p.app.BrowserRanking, Consistency: string(p.app.Consistency), Identity: p.identity(),
+		Purposes: renderPurposes(p.app.Purposes),
 	}})
 	if err != nil {
 		return err
@@ -312,7 +314,11 @@ func (p *dumpPage) objects(ctx context.Context) error {
 			return err
 		}
 	}
-	p.goOn(dumpDeletions)
+	if p.app.Purposes.On() {
+		p.goOn(dumpConsents)
+	} else {
+		p.goOn(dumpDeletions)
+	}
 	return nil
 }
 
@@ -396,6 +402,13 @@ func (p *dumpPage) addEvent(e *store.Entry, call bool, excluded map[string]store
 	if e.Fault != nil {
 		p.at.Sent.Faults++
 		return p.add(fault)
+	}
+	view, err := p.viewOf(e.User, excluded[e.User])
+	if err != nil {
+		return err
+	}
+	if kept, ok := e.Objects(); view != nil && ok && !view.Keeps(kept.Type, kept.Name, e.Time, e.Receipt()) {
+		return nil
 	}
 	text, err := lineOf(e.LogRow, e.Original, excluded[e.User], &p.at.Sent, func(l *api.ExportedEvent) {
 		l.Call = call

@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-// deletions adds who was deleted or has opted out and, after the events, how tokens are linked.
-func (p *dumpPage) deletions(ctx context.Context) error {
+// users adds what the part says of users: their consents, who was deleted or has opted out or, after the events, both,
+// and how tokens are linked.
+func (p *dumpPage) users(ctx context.Context) error {
 	read, after := 0, p.at.After
 	err := p.here().Users.ScanUsers(ctx, p.app.ID, after, "", dumpUsers, store.UserState,
 		func(user string, row store.User) error {
@@ -33,17 +35,20 @@ func (p *dumpPage) deletions(ctx context.Context) error {
 	if err != nil || read == dumpUsers {
 		return err
 	}
-	if p.at.Part == dumpLater {
-		p.endUsers(dumpEnd)
-	} else {
-		p.endUsers(dumpEvents)
-	}
+	p.endUsers(map[dumpPart]dumpPart{
+		dumpConsents: dumpDeletions, dumpDeletions: dumpEvents, dumpLater: dumpEnd,
+	}[p.at.Part])
 	return nil
 }
 
 func (p *dumpPage) addUser(user string, row store.User) error {
 	if p.app.Residency.On() && row.Owner.State == store.Moved {
 		return nil // the region in which the user lives says it
+	}
+	if p.at.Part != dumpDeletions {
+		if err := p.addConsents(user, row); err != nil || p.at.Part == dumpConsents {
+			return err
+		}
 	}
 	if row.DeletedUntil != 0 { // an opt-out raises it, too
 		if err := p.add(export.NewDeletion(user, row.Deleted(), row.OptedOut)); err != nil {
@@ -61,4 +66,32 @@ func (p *dumpPage) addUser(user string, row store.User) error {
 		return nil
 	}
 	return p.add(line)
+}
+
+func (p *dumpPage) addConsents(user string, row store.User) error {
+	if !p.app.Purposes.On() || len(row.Consents) == 0 {
+		return nil
+	}
+	c, err := consent.Parse(row.Consents)
+	if err != nil {
+		return fmt.Errorf("row of %s,%s: %w", p.app.ID, user, err)
+	}
+	line, said := export.NewConsents(user, p.app.Purposes, c)
+	if !said {
+		return nil
+	}
+	return p.add(line)
+}
+
+// viewOf returns what is kept of the events of a user.
+func (p *dumpPage) viewOf(user string, row store.User) (*consent.View, error) {
+	if !p.app.Purposes.On() {
+		return nil, nil
+	}
+	c, err := consent.Parse(row.Consents)
+	if err != nil {
+		return nil, fmt.Errorf("row of %s,%s: %w", p.app.ID, user, err)
+	}
+	view, _ := p.app.Purposes.Of(c, consent.Kept, 0)
+	return view, nil
 }

@@ -84,9 +84,13 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	}
 	lines.keyID = grant.KeyID()
 	events, logged := lines.events, lines.logged()
-	n := len(events) + logged + len(lines.deletions) + len(lines.linked)
+	n := len(events) + logged + len(lines.deletions) + len(lines.linked) + len(lines.consented)
 	if err := h.Charge(r.Context(), app.ID, limit.Imports, n-1); err != nil {
 		return err
+	}
+	// First: a user of whom nothing is here yet has granted what the lines say since then.
+	if err := h.restoreConsents(r.Context(), app.ID, grant.Key, lines.consented, &answer); err != nil {
+		return fmt.Errorf("restore consents: %w", err)
 	}
 	if err := h.restoreDeletions(r.Context(), app.ID, grant.Key, lines.deletions); err != nil {
 		return fmt.Errorf("restore deletions: %w", err)
@@ -258,6 +262,9 @@ func decode(body []byte, rules event.Rules, grant auth.Grant,
 				answer.Refused = append(answer.Refused, api.RefusedLine{Line: line, Message: message(err)})
 			} else if added && exported.Deletion != nil {
 				answer.UserDeletions++
+			} else if added && exported.Consents != nil {
+				answer.UserConsents++
+				found.consented[len(found.consented)-1].line = line
 			} else if added && exported.Links != nil {
 				answer.UserLinks++
 				found.linked[len(found.linked)-1].line = line

@@ -44,6 +44,8 @@ type lines struct {
 	archived []archive.Event
 	// deletions are of users who were deleted or have opted out.
 	deletions []deletion
+	// consented are what users say of purposes.
+	consented []consented
 	// linked are the links of tokens.
 	linked []linked
 	keyID  string // of the request
@@ -75,6 +77,9 @@ func (l *lines) row(i int) *store.LogEvent {
 func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant, kept bool) (added bool, err error) {
 	if line.Deletion != nil {
 		return true, l.addDeletion(line.Deletion, now, grant, kept)
+	}
+	if line.Consents != nil {
+		return true, l.addConsents(line.Consents, grant, kept)
 	}
 	if line.Links != nil {
 		return true, l.addLinks(line.Links, now, grant, kept)

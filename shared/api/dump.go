@@ -17,7 +17,7 @@ import (
 type ExportedApp struct {
 	App  string `json:"app"`
 	AsOf Time   `json:"asOf"`
-	// RetentionDays, Segments, BrowserRanking, Consistency and Identity are what the operator of the
+	// RetentionDays, Segments, BrowserRanking, Consistency, Identity and Purposes are what the operator of the
 	// app has set. No route sets them.
 	RetentionDays  int    `json:"retentionDays"`
 	Segments       bool   `json:"segments"`
@@ -25,6 +25,7 @@ type ExportedApp struct {
 	Consistency    string `json:"consistency"`
 	// Identity is there if the operator has changed it.
 	Identity *AppIdentity `json:"identity,omitempty"`
+	Purposes []AppPurpose `json:"purposes,omitempty"`
 }
 
 // ExportedSettings are the settings of an index.
@@ -58,6 +59,24 @@ type ExportedDeletion struct {
 	DeletedUntil  Time         `json:"deletedUntil"`
 	ReceivedUntil Time         `json:"receivedUntil"`
 	OptedOut      []event.Type `json:"optedOut,omitempty"`
+}
+
+// ExportedConsents are what a user has said of purposes of the app.
+type ExportedConsents struct {
+	UserToken string            `json:"userToken"`
+	Purposes  []ExportedConsent `json:"purposes"`
+}
+
+// ExportedConsent is what a user has said of a purpose.
+type ExportedConsent struct {
+	Name string `json:"name"`
+	// Granted is nil if the user has taken the answer back.
+	Granted *bool `json:"granted,omitempty"`
+	AskedAt Time  `json:"askedAt"`
+	// Since is when the purpose last changed between granted and not. Events from before, and those received up to
+	// ReceivedUntil, do not count for it. Both are nil if it never changed.
+	Since         *Time `json:"since,omitempty"`
+	ReceivedUntil *Time `json:"receivedUntil,omitempty"`
 }
 
 // ExportedLinks are the links of a token, as its row has them.

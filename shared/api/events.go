@@ -121,6 +121,8 @@ type ImportAnswer struct {
 	// UserDeletions counts accepted lines of a dump that say that a user was deleted or
 	// has opted out.
 	UserDeletions int `json:"userDeletions,omitempty"`
+	// UserConsents counts accepted lines of a dump that say what a user has said of purposes.
+	UserConsents int `json:"userConsents,omitempty"`
 	// UserLinks counts accepted lines of a dump that say how a token is linked, and LinksLeftOut the links of these
 	// that were not restored, because they contradict links that the app has, or one of its limits.
 	UserLinks    int `json:"userLinks,omitempty"`
@@ -167,6 +169,7 @@ func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.OptedOut += further.OptedOut
 	a.Present += further.Present
 	a.UserDeletions += further.UserDeletions
+	a.UserConsents += further.UserConsents
 	a.UserLinks += further.UserLinks
 	a.LinksLeftOut += further.LinksLeftOut
 	for _, u := range further.UnknownObjects {

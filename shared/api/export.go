@@ -33,6 +33,7 @@ type ExportLine struct {
 	Segment    *ExportedSegment  `json:"exportedSegment,omitempty"`
 	Object     *ExportedObject   `json:"exportedObject,omitempty"`
 	Deletion   *ExportedDeletion `json:"exportedDeletion,omitempty"`
+	Consents   *ExportedConsents `json:"exportedConsents,omitempty"`
 	Links      *ExportedLinks    `json:"exportedLinks,omitempty"`
 	Next       *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
 }
@@ -48,6 +49,8 @@ type ExportedUser struct {
 	DeletedUntil *Time `json:"deletedUntil"`
 	// OptedOut are the types of events that the user has opted out of.
 	OptedOut []string `json:"optedOut"`
+	// Consents are what holds for the user and each purpose of the app; absent if it has none.
+	Consents []UserPurpose `json:"consents,omitempty"`
 }
 
 // ExportedEvent is an event of the log.
@@ -69,6 +72,9 @@ type ExportedEvent struct {
 	// Call says that the event is a call of an SDK, and that an import with receipts=kept
 	// remembers its time: later deliveries of the call take it.
 	Call bool `json:"call,omitempty"`
+	// Purposes are those for which the event counts, in an export of a user whose app has purposes. An import ignores
+	// them: the consents of its app decide.
+	Purposes []string `json:"purposes,omitempty"`
 	// Filters are what the event counts for. nil: those that the event itself names.
 	Filters []ExportedFilter `json:"filters,omitzero"`
 	// Event is the event as the client sent it.

@@ -58,6 +58,39 @@ func (c Consents) Forget(ctx context.Context, app config.App, user string) (Cons
 	})
 }
 
+// Restore adds the consents of a copy of a user to theirs, as consent.Setting.Restore says.
+func (c Consents) Restore(ctx context.Context, app config.App, user string, from consent.Consents) (Consented, error) {
+	return c.change(ctx, app, user, func(had consent.Consents, t affinity.Tombstone) (consent.Consents, bool, error) {
+		next, changes, begins := app.Purposes.Restore(had, from, affinity.Tombstone{})
+		if !begins {
+			return next, changes, nil
+		}
+		// A message that dropped events by the former consents, or is about to, wrote them before it drew its ticket, and
+		// that was before the one of this change. So if the log has none, no event of before is missing.
+		none, err := c.logsNothing(ctx, app, user)
+		if err == nil && !none {
+			next, changes, _ = app.Purposes.Restore(had, from, t)
+		}
+		return next, changes, err
+	})
+}
+
+// logsNothing reports whether no log has an event of a user.
+func (c Consents) logsNothing(ctx context.Context, app config.App, user string) (bool, error) {
+	at, err := c.engine.at(app)
+	if err != nil {
+		return false, err
+	}
+	all, err := logsAnywhere(app, at)
+	for i := 0; err == nil && i < len(all); i++ {
+		var events []store.LogEvent
+		if events, err = all[i].env.store.Events.EventsOf(ctx, app.ID, user, event.AllTypes); len(events) > 0 {
+			return false, nil
+		}
+	}
+	return err == nil, err
+}
+
 // Read returns what a user has said.
 func (c Consents) Read(ctx context.Context, app config.App, user string) (Consented, error) {
 	at, err := c.engine.at(app)

@@ -89,7 +89,7 @@ func (s *Store) scanUserKeys(ctx context.Context, app string, rows bigtable.RowR
 }
 
 // ScanExcluded calls fn for each user from one user to another, both included, who was
-// deleted or has opted out, with these parts of their row.
+// deleted or has opted out, or has said what they grant, with these parts of their row.
 func (s Users) ScanExcluded(ctx context.Context, app, from, to string, fn func(user string, row User) error) error {
 	rows := bigtable.NewRange(userKey(app, from), prefixEnd(userKey(app, to)))
 	newest := bigtable.ChainFilters(interleave([]bigtable.Filter{
@@ -98,7 +98,7 @@ func (s Users) ScanExcluded(ctx context.Context, app, from, to string, fn func(u
 	users := s.tables.of(app, allUsers).users
 	err := s.readRows(ctx, users, rows, func(r *rowstream.Row) error {
 		row, err := keepUser(r, UserState)
-		if err != nil || row.DeletedUntil == 0 { // an opt-out raises it, too
+		if err != nil || row.DeletedUntil == 0 && len(row.Consents) == 0 { // an opt-out raises it, too
 			return err
 		}
 		return fn(userOf(string(r.Key)), row)

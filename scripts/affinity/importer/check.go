@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/intake/archive"
 	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/score/consent"
 )
 
 // checkEvents answers as an engine does that imports lines, but knows no app.
@@ -27,6 +28,8 @@ func checkEvents(lines []byte, rules event.Rules) api.ImportAnswer {
 			return taken(err, &answer.Accepted)
 		case exported.Deletion != nil:
 			return fault.New(fault.Invalid, "A deletion can only be imported with receipts=kept")
+		case exported.Consents != nil:
+			return fault.New(fault.Invalid, "Consents can only be imported with receipts=kept")
 		case exported.Links != nil:
 			return fault.New(fault.Invalid, "Links can only be imported with receipts=kept")
 		case exported.Event == nil:
@@ -47,6 +50,8 @@ func checkRestored(lines []byte, now time.Time) api.ImportAnswer {
 		case exported.Deletion != nil:
 			_, _, err = export.Deletion(exported.Deletion, now)
 			return taken(err, &answer.UserDeletions)
+		case exported.Consents != nil:
+			return taken(checkConsents(exported.Consents, now), &answer.UserConsents)
 		case exported.Links != nil:
 			_, err = export.Links(exported.Links, now)
 			return taken(err, &answer.UserLinks)
@@ -78,5 +83,15 @@ func taken(err error, count *int) error {
 	if err == nil {
 		*count++
 	}
+	return err
+}
+
+// checkConsents checks a line as an engine does whose app has the purposes that the line names.
+func checkConsents(l *api.ExportedConsents, now time.Time) error {
+	var s consent.Setting
+	for i, p := range l.Purposes {
+		s.Purposes = append(s.Purposes, consent.Purpose{Name: p.Name, Number: uint8(i)})
+	}
+	_, err := export.Consents(l, s, now)
 	return err
 }

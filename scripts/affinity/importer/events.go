@@ -209,7 +209,7 @@ func (c *chunk) refuse(place int, reason string) {
 
 // tally counts the lines that were answered, but for the refused ones.
 func (c *chunk) tally() Tally {
-	t := Tally{Imported: c.counts.Accepted + c.counts.UserDeletions + c.counts.UserLinks - c.counts.Present,
+	t := Tally{Imported: c.counts.Accepted + c.counts.UserDeletions + c.counts.UserConsents + c.counts.UserLinks - c.counts.Present,
 		Equal: c.counts.Present}
 	if c.failed {
 		return t

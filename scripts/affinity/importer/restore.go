@@ -50,7 +50,9 @@ func (im *Importer) Restore(ctx context.Context, src *Source, from int,
 		return d.done, err
 	}
 	src.again = []readLine{{first, nil}}
+	before := d.done.Events
 	d.done.Events, err = im.restoreEvents(ctx, src, d.next)
+	d.done.Events.Add(before)
 	return d.done, err
 }
 
@@ -65,7 +67,7 @@ func (im *Importer) restoreEvents(ctx context.Context, src *Source,
 	})
 }
 
-// settings restores the lines before the first one of an event, a deletion, or links, which it
+// settings restores the lines before the first one of an event, a deletion, consents, or links, which it
 // returns.
 func (d *dump) settings(ctx context.Context) (line, error) {
 	m := newMeter(d.im.progress, "objects", d.src)
@@ -74,16 +76,26 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	d.client = d.im.retrying(m)
 	o := newObjects(d.im, d.src, m, d.client)
 	defer func() { d.done.Objects = o.answer.Stored }()
+	c := &consented{dump: d, m: m}
 	d.im.begin()
 	for {
 		l, err := d.src.next()
+		if err == nil && isConsents(l.text) && l.number >= d.from {
+			if err := c.add(ctx, l); err != nil {
+				return line{}, err
+			}
+			continue
+		}
+		if sent := c.flush(ctx); sent != nil {
+			return line{}, sent
+		}
 		if errors.Is(err, io.EOF) {
 			return line{}, o.flush(ctx)
 		}
 		if err != nil {
 			return line{}, errors.Join(o.flush(ctx), err)
 		}
-		if isEvent(l.text) {
+		if isEvent(l.text) && !isConsents(l.text) {
 			l.text = bytes.Clone(l.text)
 			return l, o.flush(ctx)
 		}
@@ -120,10 +132,10 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	}
 }
 
-// isEvent reports whether a line is that of an event, a deletion, or links.
+// isEvent reports whether a line is that of an event, a deletion, consents, or links.
 func isEvent(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(`{"exportedEvent":`)) || bytes.HasPrefix(text, []byte(`{"exportedDeletion":`)) ||
-		bytes.HasPrefix(text, []byte(`{"exportedLinks":`))
+		isConsents(text) || bytes.HasPrefix(text, []byte(`{"exportedLinks":`))
 }
 
 // parse parses a line. The errors say what is wrong with it.
@@ -143,6 +155,7 @@ func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
 	switch {
 	case l.App != nil:
 		d.done.App = *l.App
+		err = d.checkPurposes(ctx)
 	case l.Strategy != nil:
 		err = d.strategy(ctx, d.client, l.Strategy)
 	case l.Settings != nil:
@@ -164,7 +177,7 @@ func (d *dump) apply(ctx context.Context, l api.ExportLine) (err error) {
 	return err
 }
 
-// next returns the next line of an event, a deletion, or links.
+// next returns the next line of an event, a deletion, consents, or links.
 func (d *dump) next() (line, error) {
 	for {
 		l, err := d.src.next()

@@ -168,6 +168,8 @@ func member(e *api.ExportedEvent, quoted string) any {
 		return &e.Unresolved
 	case `"call"`:
 		return &e.Call
+	case `"purposes"`:
+		return &e.Purposes
 	case `"filters"`:
 		return &e.Filters
 	}

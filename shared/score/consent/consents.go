@@ -20,7 +20,7 @@ type State uint8
 const (
 	Default State = iota
 	Granted
-	withdrawn
+	Withdrawn
 )
 
 // Consent is what a user has said of a purpose, by its number.
@@ -63,7 +63,7 @@ func (s Setting) Ask(c Consents, grants map[string]bool, now affinity.Tombstone,
 		if i < 0 {
 			return c, false, fault.New(fault.Invalid, "the app has no purpose %.100q", name)
 		}
-		if states[s.Purposes[i].Number] = withdrawn; granted {
+		if states[s.Purposes[i].Number] = Withdrawn; granted {
 			states[s.Purposes[i].Number] = Granted
 		}
 	}
@@ -99,8 +99,18 @@ func (s Setting) set(c Consents, states map[uint8]State, now affinity.Tombstone,
 		}
 		next = append(next, one)
 	}
+	return s.sorted(c, next), changes
+}
+
+// sorted adds to next what c says of purposes that are newer than the setting, by number.
+func (s Setting) sorted(c, next Consents) Consents {
+	for _, one := range c {
+		if one.Purpose > s.Last {
+			next = append(next, one)
+		}
+	}
 	slices.SortFunc(next, func(a, b Consent) int { return cmp.Compare(a.Purpose, b.Purpose) })
-	return next, changes
+	return next
 }
 
 // Says returns what the consents say of the purposes of the app, by name, without those left to the default.
@@ -193,7 +203,7 @@ func Parse(b []byte) (Consents, error) {
 		deleted, err3 := binary.ReadUvarint(r)
 		received, err4 := binary.ReadUvarint(r)
 		asked, err5 := binary.ReadUvarint(r)
-		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || State(state) > withdrawn ||
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || State(state) > Withdrawn ||
 			i > 0 && c[i-1].Purpose >= number {
 			return nil, ErrDamaged
 		}
@@ -216,7 +226,7 @@ func (s Setting) Both(a, b Consents) Consents {
 		p := &s.Purposes[i]
 		x, _, _ := a.of(p.Number)
 		y, _, _ := b.of(p.Number)
-		one := Consent{Purpose: p.Number, State: withdrawn, Since: advanced(x.Since, y.Since), Asked: max(x.Asked, y.Asked)}
+		one := Consent{Purpose: p.Number, State: Withdrawn, Since: advanced(x.Since, y.Since), Asked: max(x.Asked, y.Asked)}
 		if p.grants(x) && p.grants(y) {
 			one.State = Granted
 		}

@@ -53,7 +53,7 @@ func (s Setting) Of(c Consents, on Surface, from int64) (*View, Use) {
 		if one.Since.Alive() <= from {
 			one.Since = affinity.Tombstone{}
 		}
-		if one.State != withdrawn {
+		if one.State != Withdrawn {
 			others = append(others, one.Since)
 		}
 		if p.grants(one) {

@@ -89,6 +89,9 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		cli.Count(done.Feeds, "feed"),
 		cli.Count(done.Segments, "segment"), cli.Count(done.Objects, "object"), cli.Count(a.Accepted, "event"), a.Present,
 		cli.Count(a.UserDeletions, "deletion or opt-out line"))
+	if n := a.UserConsents; n > 0 {
+		fmt.Fprintf(t.Out, "restored %s\n", cli.Count(n, "line")+" of consents")
+	}
 	restoredLinks(t, done)
 	fmt.Fprintln(t.Out, tallied(im, "line", "that the log has, or with the objectID of another line"))
 	if a.Accepted > 0 {
