@@ -85,12 +85,12 @@ var layers = []layer{
 	{"shared/profile", "admission score/affinity app/config cache score/consent deadline profile/dictionary event score/history profile/links profile/location store wire", ""},
 	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
 	{"shared/intake/refused", "store app/usage cache", ""},
-	{"shared/intake/recent", "score/schema store cache", ""},
+	{"shared/intake/recent", "score/consent score/schema store cache", ""},
 	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/schema store cache", ""},
-	{"shared/intake/warehouse", "score/affinity event score/schema", ""},
-	{"shared/intake/warehouse/outbox", "score/affinity app/config intake/warehouse store", ""},
+	{"shared/intake/warehouse", "score/affinity score/consent event score/schema", ""},
+	{"shared/intake/warehouse/outbox", "score/affinity score/consent app/config intake/warehouse store", ""},
 	{"shared/intake/export", "score/affinity score/consent api intake/enrich event fault profile/links score/schema store", ""},
-	{"shared/intake/apply", "admission event/bus app/config deadline intake/enrich event profile score/schema store", ""},
+	{"shared/intake/apply", "admission score/consent event/bus app/config deadline intake/enrich event profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
 	{"shared/serve/ranker", "score/consent admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
 	{"shared/serve/query", "score/consent cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
@@ -137,7 +137,7 @@ var layers = []layer{
 	// console answers with pages: it makes the requests of the public functions, within its process.
 	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub intake/warehouse/outbox catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job profile profile/links queue/taskqueue intake/refused score/strategy catalog/vocabulary cache", "http"},
 	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent intake/warehouse/outbox telemetry", "http"},
-	{"functions/worker", "job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config backend/function web/httpapi intake/warehouse/outbox job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh job/tasks/relocate profile job/tasks/purge queue queue/taskqueue store", "http"},
+	{"functions/worker", "score/consent job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config backend/function web/httpapi intake/warehouse/outbox job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh job/tasks/relocate profile job/tasks/purge queue queue/taskqueue store", "http"},
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may import these.
 	{"shared/local/simulate", "", ""},

@@ -147,6 +147,11 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 	for _, t := range x.row.OptedOut.List() {
 		user.OptedOut = append(user.OptedOut, string(t))
 	}
+	c, err := profile.ConsentsOf(x.Profiles).Read(ctx, x.app, x.user)
+	if err != nil {
+		return err
+	}
+	user.Consents = view.Consents(c)
 	if err := errors.Join(x.write(api.ExportLine{User: &user}),
 		x.write(api.ExportLine{Profile: x.renderProfile()})); err != nil {
 		return err
@@ -159,7 +164,7 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 		}
 	}
 	window := history.Range{From: history.Pos{Time: x.window.From()}, To: history.End}
-	err := x.person.ReadOriginals(ctx, x.holder.Events.Log(x.app.ID, x.app.Log), window, x.event)
+	err = x.person.ReadOriginals(ctx, x.holder.Events.Log(x.app.ID, x.app.Log), window, x.event)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
@@ -177,7 +182,11 @@ func (x *exportOf) event(token string, row store.LogRow, original []byte) error 
 	if row.Time > x.window.Now {
 		return nil
 	}
-	text, err := lineOf(row, original, of, &x.end, func(*api.ExportedEvent) {})
+	text, err := lineOf(row, original, of, &x.end, func(l *api.ExportedEvent) {
+		if e, err := row.Event(); err == nil {
+			l.Purposes = x.person.Purposes(token, e, "", row.Receipt())
+		}
+	})
 	if err == nil && text == nil { // it does not count
 		return nil
 	}

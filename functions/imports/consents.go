@@ -79,6 +79,7 @@ func (h handler) restoreConsented(ctx context.Context, app config.App, c consent
 	if err != nil || !said.Changed {
 		return err
 	}
-	request := purge.Request{App: app.ID, User: c.of.UserToken, DeletedUntil: h.Now().UnixMilli(), Withdrawn: true}
+	request := purge.Request{App: app.ID, User: c.of.UserToken, DeletedUntil: h.Now().UnixMilli(), Withdrawn: true,
+		Exported: said.Exported}
 	return purge.Enqueue(ctx, h.Queue, profile.ResidentsOf(h.Profiles), request)
 }

@@ -169,7 +169,10 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 		outcome.Add(more.Outcome)
 		answer.Present = more.Present
 	}
-	answer.Deleted, answer.OptedOut = outcome.Deleted, outcome.Refused
+	answer.Deleted, answer.OptedOut, answer.Withheld = outcome.Deleted, outcome.Refused, outcome.Withheld
+	if outcome.Withheld > 0 {
+		h.Refused.Count(app.ID, refused.Withheld, int64(outcome.Withheld))
+	}
 	if outcome.Refused > 0 {
 		h.Refused.Count(app.ID, refused.OptedOut, int64(outcome.Refused))
 	}
@@ -220,7 +223,7 @@ func (h handler) importAll(ctx context.Context, app config.App, l lines, receive
 // written publishes rows that are in the log to the warehouse, and counts them by their kinds and
 // facets. After an error the client sends them again.
 func (h handler) written(ctx context.Context, app config.App, rows []store.LogEvent, o profile.Outcome) error {
-	err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused > 0)
+	err := h.Warehouse.Events(ctx, app, rows, o.Deleted+o.Refused+o.Withheld > 0)
 	if err == nil {
 		h.Usage.Named(app.ID, len(rows), func(i int) usage.Kind {
 			return usage.Kind{Type: string(rows[i].Type), Name: rows[i].Name}

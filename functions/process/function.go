@@ -108,6 +108,9 @@ func (h handler) report(ctx context.Context, delivery bus.Push, result apply.Res
 	if result.Refused > 0 {
 		h.Refused.Count(result.App, refused.OptedOut, int64(result.Refused))
 	}
+	if result.Withheld > 0 {
+		h.Refused.Count(result.App, refused.Withheld, int64(result.Withheld))
+	}
 	if result.Ahead > 0 {
 		h.Refused.Count(result.App, refused.Ahead, int64(result.Ahead))
 	}
@@ -147,12 +150,12 @@ func (h handler) reportApplied(ctx context.Context, result apply.Result) {
 	default:
 		h.count(ctx, "applied", result)
 		h.Metrics.CountUnknownObjects(ctx, result.WithUnknownObjects)
-		h.Metrics.RecordLag(ctx, lag, result.Events+result.Deleted+result.Refused)
+		h.Metrics.RecordLag(ctx, lag, result.Events+result.Deleted+result.Refused+result.Withheld)
 		// The one line of a message. Fields of rare outcomes are left out where they are 0:
 		// Logging bills every byte.
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App),
 			slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
-			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead),
+			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead), rare("withheld", result.Withheld),
 			rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
 	}
 }
@@ -170,5 +173,6 @@ func (h handler) count(ctx context.Context, outcome string, result apply.Result)
 	h.Metrics.CountEvents(ctx, outcome, result.Events)
 	h.Metrics.CountEvents(ctx, "deleted", result.Deleted)
 	h.Metrics.CountEvents(ctx, "refused", result.Refused)
+	h.Metrics.CountEvents(ctx, "withheld", result.Withheld)
 	h.Metrics.CountEvents(ctx, "superseded", result.Superseded)
 }

@@ -17,6 +17,7 @@ type batch struct {
 	limit       int
 	consistency *string // nil: the app's
 	segments    bool    // answer with the names of segments
+	surface     []string
 }
 
 // decodeBatch reads {"userTokens":[...],"limit":N,"consistency":"...","segments":B}, and drops
@@ -26,7 +27,7 @@ func decodeBatch(body []byte) (batch, error) {
 	switch err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); {
 	case errors.Is(err, json.ErrUnknownName):
 		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity,
-			"Unknown key: the body takes userTokens, limit, consistency and segments")
+			"Unknown key: the body takes userTokens, limit, consistency, segments and surface")
 	case err != nil || in == nil:
 		return batch{}, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
 	}
@@ -50,5 +51,9 @@ func decodeBatch(body []byte) (batch, error) {
 			users = append(users, user)
 		}
 	}
-	return batch{users, limit, in.Consistency, in.Segments}, nil
+	asked := batch{users, limit, in.Consistency, in.Segments, nil}
+	if in.Surface != nil {
+		asked.surface = []string{*in.Surface}
+	}
+	return asked, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/profile/view"
 	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -107,7 +108,8 @@ func (h handler) changeConsents(w http.ResponseWriter, r *http.Request, app conf
 			return end, err
 		}
 		changed = true
-		request := purge.Request{App: app.ID, User: c.User, DeletedUntil: h.Now().UnixMilli(), Withdrawn: true}
+		request := purge.Request{App: app.ID, User: c.User, DeletedUntil: h.Now().UnixMilli(), Withdrawn: true,
+			Exported: said.Exported}
 		return end, purge.Enqueue(r.Context(), h.Queue, profile.ResidentsOf(h.Profiles), request)
 	})
 	if err != nil {
@@ -130,15 +132,7 @@ func (h handler) consentsOf(ctx context.Context, app config.App, user string) (a
 	if err != nil {
 		return api.Consents{}, fmt.Errorf("read consents: %w", err)
 	}
-	answer := api.Consents{UserToken: user, Surfaces: map[string]string{}}
-	for _, of := range said.Answers {
-		p := api.UserPurpose{Name: of.Name, Granted: of.Granted, Asked: of.Asked}
-		if of.Since > 0 {
-			at := api.AtMillis(of.Since)
-			p.Since = &at
-		}
-		answer.Purposes = append(answer.Purposes, p)
-	}
+	answer := api.Consents{UserToken: user, Purposes: view.Consents(said), Surfaces: map[string]string{}}
 	for on, use := range said.Uses {
 		answer.Surfaces[string(on)] = use.String()
 	}

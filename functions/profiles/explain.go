@@ -50,7 +50,7 @@ func (h handler) explain(w http.ResponseWriter, r *http.Request, app config.App,
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	x := explain.New(q)
-	if err := h.addAll(r.Context(), of, x); err != nil {
+	if err := h.addAll(r.Context(), of, x, q.Facet); err != nil {
 		return fmt.Errorf("explain profile: %w", err)
 	}
 	holders, err := h.holders(r.Context(), app.ID, x.Unknown())
@@ -74,8 +74,8 @@ func (e *explained) read(ctx context.Context, within history.Range,
 	return e.person.ReadOriginals(ctx, e.holder.Events.Log(e.app.ID, e.app.Log), within, fn)
 }
 
-// addAll adds all events of the user to an explanation.
-func (h handler) addAll(ctx context.Context, of explained, x *explain.Explanation) error {
+// addAll adds all events of the user to an explanation of a facet.
+func (h handler) addAll(ctx context.Context, of explained, x *explain.Explanation, facet string) error {
 	if err := admission.Take(ctx, explainBytes*int64(1+len(of.person.Others))); err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (h handler) addAll(ctx context.Context, of explained, x *explain.Explanatio
 			} else {
 				l.Deleted = of.person.Dropped(row)
 			}
-			counts, kept := of.person.Counts(token, e, l.Receipt)
-			l.Counts, l.Deleted = counts, l.Deleted || !kept
+			l.Counts, _ = of.person.Counts(token, e, l.Receipt)
+			l.Purposes = of.person.Purposes(token, e, facet, l.Receipt)
 			x.Add(l)
 		}
 		for ; err == nil && x.Held() > held; held += heldStep {
@@ -256,7 +256,7 @@ func renderScore(q explain.Question, s explain.Score) *api.ScoreExplanation {
 			entry.EarlierEvents = &api.EarlierEvents{Events: c.Events, From: api.AtMillis(c.Time), To: api.AtMillis(c.Until)}
 		} else {
 			entry.ContributedEvent = &api.ContributedEvent{
-				UserToken: c.Token, Time: api.AtMillis(c.Time), Type: c.Type, Name: c.Name, Index: c.Index,
+				UserToken: c.Token, Purposes: c.Purposes, Time: api.AtMillis(c.Time), Type: c.Type, Name: c.Name, Index: c.Index,
 				ObjectIDs: c.ObjectIDs, QueryID: c.QueryID,
 				Values: c.Values, EventScore: c.EventScore, FacetScore: c.FacetScore, Weight: c.Weight(), Count: c.Count,
 				AgeDays: float64(c.Age) / (24 * 3_600_000), Decay: c.Decay,

@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/purge"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/profile/view"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -50,7 +51,7 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 		return auth.ServeBoth(h.user, handle, auth.Recommendation, auth.ProfilesRead)
 	}
 	rt.HandleOwn("GET /1/profiles/{userToken}", read(h.get), "limit", "halfLife", "consistency", "segments",
-		"at", "strategyVersion")
+		"at", "strategyVersion", "surface")
 	rt.HandleOwn("POST /1/profiles/batch", auth.ServeBoth(h.Auth.TenantUserGrant, h.batch,
 		auth.Recommendation, auth.ProfilesRead))
 	rt.Handle("GET /1/profiles/personalization/{userToken}", read(h.personalization))
@@ -85,6 +86,9 @@ func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, use
 	if err := setConsistency(&app, r); err != nil {
 		return err
 	}
+	if err := setSurface(&app, r.URL.Query()["surface"]); err != nil {
+		return err
+	}
 	limit, err := positive(r, "limit", api.DefaultAffinities)
 	if err != nil {
 		return err
@@ -114,7 +118,13 @@ func (h handler) get(w http.ResponseWriter, r *http.Request, app config.App, use
 	if err != nil {
 		return err
 	}
-	segments, err := h.members.of(saved, result)
+	member := result
+	if asked && app.Purposes.On() && app.Surface != consent.Segments {
+		if member, err = h.memberOf(r.Context(), app, user, q); err != nil {
+			return err
+		}
+	}
+	segments, err := h.members.of(saved, member)
 	if err != nil {
 		return err
 	}
@@ -235,6 +245,9 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, app config.App, g
 			return err
 		}
 	}
+	if err := setSurface(&app, asked.surface); err != nil {
+		return err
+	}
 	if err := h.Charge(r.Context(), app.ID, limit.Reads, len(asked.users)-1); err != nil {
 		return err
 	}
@@ -269,12 +282,19 @@ func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (m
 	if asked.segments {
 		decode = 0 // segments may name any affinity
 	}
+	names, err := h.membersOf(ctx, app, asked, saved)
+	if err != nil {
+		return nil, err
+	}
 	read, size := make(map[string]json.RawMessage, len(asked.users)), 0
 	err = h.Profiles.ReadEach(ctx, app, asked.users, decode, func(user string, result profile.Result) error {
 		if !result.Known {
 			return nil
 		}
-		segments, err := h.members.of(saved, result)
+		segments, err := names[user], error(nil)
+		if names == nil {
+			segments, err = h.members.of(saved, result)
+		}
 		if err != nil {
 			return err
 		}

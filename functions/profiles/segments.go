@@ -52,6 +52,9 @@ func (m membership) of(saved []config.SavedSegment, r profile.Result) ([]string,
 		return nil, nil
 	}
 	names := []string{}
+	if !r.Known {
+		return names, nil
+	}
 	for _, s := range saved {
 		q, err := m.query(s, r.App)
 		if err != nil {

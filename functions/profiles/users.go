@@ -211,5 +211,5 @@ func (h handler) counted(r *http.Request, app config.App, events []store.RecentE
 	if err != nil {
 		return nil, fmt.Errorf("read the states of users: %w", err)
 	}
-	return recent.Counted(events, states), nil
+	return recent.Counted(app.Purposes, events, states), nil
 }

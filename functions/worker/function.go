@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/tasks/relocate"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -118,7 +120,22 @@ func (h handler) purgeWithdrawn(ctx context.Context, request purge.Request) (map
 	if err != nil {
 		return nil, gone(err)
 	}
-	n, err := profile.ConsentsOf(h.Profiles).Purge(ctx, app, request.User)
+	consents := profile.ConsentsOf(h.Profiles)
+	said, err := consents.Read(ctx, app, request.User)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range said.Answers {
+		if slices.Contains(request.Exported, of.Name) {
+			if err := h.Warehouse.Withdrawal(ctx, request.App, request.User, of.Since); err != nil {
+				return nil, fmt.Errorf("publish a withdrawal to the warehouse: %w", err)
+			}
+		}
+	}
+	n, err := consents.Purge(ctx, app, request.User)
+	if err == nil {
+		err = h.forgetInLists(ctx, app.Purposes, request)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +159,7 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 	if err != nil {
 		return nil, err
 	}
-	if err := h.forgetInLists(ctx, request); err != nil {
+	if err := h.forgetInLists(ctx, consent.Setting{}, request); err != nil {
 		return nil, err
 	}
 	if !request.Last {
@@ -157,8 +174,8 @@ func (h handler) purge(ctx context.Context, request purge.Request, _ int) (map[s
 }
 
 // forgetInLists removes a user from the app's hot users, and from the app's sample the events
-// of theirs that are deleted, or of types that the user has opted out of.
-func (h handler) forgetInLists(ctx context.Context, request purge.Request) error {
+// of theirs that are deleted, of types that the user has opted out of, or that count for no purpose.
+func (h handler) forgetInLists(ctx context.Context, of consent.Setting, request purge.Request) error {
 	states, err := h.Profiles.StatesOf(ctx, request.App, []string{request.User})
 	if errors.Is(err, config.ErrNotFound) {
 		return nil // the deletion of the app removes both
@@ -174,11 +191,15 @@ func (h handler) forgetInLists(ctx context.Context, request purge.Request) error
 	if err != nil {
 		return err
 	}
-	if err := h.Store.Usage.ForgetHotUser(ctx, request.App, region, request.User, now, until); err != nil {
-		return err
+	if !request.Withdrawn {
+		err := h.Store.Usage.ForgetHotUser(ctx, request.App, region, request.User, now, until)
+		if err != nil {
+			return err
+		}
 	}
 	state, known := states[request.User]
+	view := of.Judge(consent.Kept).View(state.Consents)
 	return h.Store.Recent.ForgetRecent(ctx, request.App, request.User, func(e store.RecentEvent) bool {
-		return !known || state.Excludes(e.Type, e.Time, e.Receipt)
+		return !known || state.Excludes(e.Type, e.Time, e.Receipt) || !view.Keeps(e.Type, e.Name, e.Time, e.Receipt)
 	})
 }

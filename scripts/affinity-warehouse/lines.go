@@ -11,8 +11,10 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/event"
+	lines "github.com/affinityengine/affinity/shared/intake/export"
 	"github.com/affinityengine/affinity/shared/intake/warehouse"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -40,6 +42,10 @@ type stream struct {
 	app     string
 	asOf    time.Time // of the dump
 	deleted map[string]tombstone
+	// purposes are those of the app, and consents what users say of them. An event that counts for none of the surface
+	// export is left out. What users say once the first event was read is left to the next export.
+	purposes consent.Setting
+	consents map[string]consent.Consents
 	// late are those that a line behind the first event says, and none before it.
 	late     map[string]tombstone
 	event    func(warehouse.Event) error
@@ -55,7 +61,7 @@ type stream struct {
 const maxLine = 64 << 20
 
 func (s *stream) read(in *bufio.Reader) error {
-	s.deleted, s.late = map[string]tombstone{}, map[string]tombstone{}
+	s.deleted, s.late, s.consents = map[string]tombstone{}, map[string]tombstone{}, map[string]consent.Consents{}
 	for n := 1; !s.complete; n++ {
 		text, err := readLine(in)
 		if errors.Is(err, io.EOF) {
@@ -106,6 +112,7 @@ func (s *stream) line(text []byte) error {
 		return fmt.Errorf("is a dump of %.64q, not of %.64q", l.App.App, s.app)
 	case l.App != nil:
 		s.begun, s.asOf = true, l.App.AsOf.UTC()
+		return s.takePurposes(l.App.Purposes)
 	case !s.begun:
 		return errors.New("is no first line of a dump")
 	case l.Cut != nil:
@@ -114,6 +121,8 @@ func (s *stream) line(text []byte) error {
 		s.faults++
 	case l.Deletion != nil:
 		return s.takeDeletion(l.Deletion)
+	case l.Consents != nil:
+		return s.takeConsents(l.Consents)
 	case l.Segment != nil:
 		return s.takeSegment(l.Segment)
 	case l.Event != nil:
@@ -152,6 +161,34 @@ func (s *stream) takeDeletion(d *api.ExportedDeletion) error {
 	return nil
 }
 
+func (s *stream) takePurposes(all []api.AppPurpose) error {
+	var purposes []consent.Purpose
+	for _, p := range all {
+		purpose := consent.Purpose{Name: p.Name, Default: p.Default, Names: p.Names, Facets: p.Facets}
+		for _, t := range p.Types {
+			purpose.Types = append(purpose.Types, event.Type(t))
+		}
+		for _, on := range p.Surfaces {
+			purpose.Surfaces = append(purpose.Surfaces, consent.Surface(on))
+		}
+		purposes = append(purposes, purpose)
+	}
+	var err error
+	s.purposes, err = s.purposes.With(purposes)
+	return err
+}
+
+func (s *stream) takeConsents(l *api.ExportedConsents) error {
+	c, err := lines.Consents(l, s.purposes, s.asOf.Add(maxRun))
+	if err == nil && !s.events {
+		s.consents[l.UserToken] = c
+	}
+	return err
+}
+
+// maxRun is longer than any dump takes.
+const maxRun = 30 * 24 * time.Hour
+
 func (s *stream) takeSegment(g *api.ExportedSegment) error {
 	condition, err := json.Marshal(g.Where)
 	if err != nil {
@@ -173,5 +210,9 @@ func (s *stream) takeEvent(e *api.ExportedEvent) error {
 		return err
 	}
 	s.events = true
+	view, _ := s.purposes.Of(s.consents[row.UserToken], consent.Export, 0)
+	if !row.Limit(view) {
+		return nil
+	}
 	return s.event(row)
 }

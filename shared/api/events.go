@@ -112,6 +112,8 @@ type ImportAnswer struct {
 	// OptedOut counts accepted events that were dropped, because their user has opted out
 	// of their type.
 	OptedOut int `json:"optedOut"`
+	// Withheld counts accepted events that were dropped, because they serve no purpose that their user grants.
+	Withheld int `json:"withheld,omitempty"`
 	// OutsideRetention counts accepted events that no profile counts, because
 	// they are older than the retention of the app.
 	OutsideRetention int `json:"outsideRetention"`
@@ -167,6 +169,7 @@ func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.Deleted += further.Deleted
 	a.OutsideRetention += further.OutsideRetention
 	a.OptedOut += further.OptedOut
+	a.Withheld += further.Withheld
 	a.Present += further.Present
 	a.UserDeletions += further.UserDeletions
 	a.UserConsents += further.UserConsents

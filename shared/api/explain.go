@@ -107,7 +107,9 @@ type EarlierEvents struct {
 type ContributedEvent struct {
 	// UserToken is the anonymous token of the event, if its events count for the user who is explained; absent for
 	// an event of the user's own token.
-	UserToken string   `json:"userToken,omitempty"`
+	UserToken string `json:"userToken,omitempty"`
+	// Purposes are those for which the facet of the event counts; absent if the app has none.
+	Purposes  []string `json:"purposes,omitempty"`
 	Time      Time     `json:"time"`
 	Type      string   `json:"type"`
 	Name      string   `json:"name"`

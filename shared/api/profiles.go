@@ -14,6 +14,8 @@ type ProfileQuery struct {
 	Consistency string
 	// Segments asks for the names of the saved segments that the user belongs to.
 	Segments bool
+	// Surface asks for what counts for the purposes of a surface of the app, such as "rank". "" is all that is kept.
+	Surface string
 	// At asks for the profile as of an instant of the past, within the retention, of the events that
 	// the engine holds now. The zero value is now.
 	At time.Time
@@ -34,6 +36,8 @@ type ProfilesRequest struct {
 	Consistency *string `json:"consistency,omitempty"`
 	// Segments asks for the names of the saved segments that each user belongs to.
 	Segments bool `json:"segments,omitempty"`
+	// Surface is as in ProfileQuery.
+	Surface *string `json:"surface,omitempty"`
 }
 
 // Profiles is the answer of POST /1/profiles/batch. Each user of the request is

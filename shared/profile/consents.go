@@ -34,6 +34,8 @@ type Consented struct {
 	Answers []consent.Answer
 	// Uses are what each surface does with the profile of the user. Only Read says so.
 	Uses map[consent.Surface]consent.Use
+	// Exported are the purposes of the surface export that the user has withdrawn.
+	Exported []string
 	// Changed reports that other events count than before. Call Purge then.
 	Changed bool
 }
@@ -135,8 +137,14 @@ func (c Consents) change(ctx context.Context, app config.App, user string,
 }
 
 func consented(app config.App, c consent.Consents, changed bool) Consented {
-	return Consented{Says: app.Purposes.Says(c), Grants: app.Purposes.Grants(c), Answers: app.Purposes.Answers(c),
+	said := Consented{Says: app.Purposes.Says(c), Grants: app.Purposes.Grants(c), Answers: app.Purposes.Answers(c),
 		Changed: changed}
+	for i, of := range said.Answers {
+		if !of.Granted && of.Since.DeletedUntil > 0 && slices.Contains(app.Purposes.Purposes[i].Surfaces, consent.Export) {
+			said.Exported = append(said.Exported, of.Name)
+		}
+	}
+	return said
 }
 
 // consentsOf parses the consents of a row.
@@ -361,16 +369,17 @@ func views(app config.App, rows map[string]store.User) (map[string]*consent.View
 	return found, errors.Join(failed...)
 }
 
-// viewOfBoth returns what is kept of the events of a token that count for a user, by the rows of both.
-func viewOfBoth(app config.App, row, of store.User, token string) (*consent.View, error) {
+// grantedByBoth returns what is kept of the events of a token that count for a user, by the rows of both.
+func grantedByBoth(app config.App, row, of store.User, token string) (granted, error) {
 	if !app.Purposes.On() {
-		return nil, nil
+		return granted{}, nil
 	}
 	own, err := consentsOf(app.ID, token, row)
 	if err != nil {
-		return nil, err
+		return granted{}, err
 	}
 	known, err := consentsOf(app.ID, token, of)
-	view, _ := app.Purposes.Of(app.Purposes.Both(own, known), consent.Kept, 0)
-	return view, err
+	both := granted{setting: app.Purposes, consents: app.Purposes.Both(own, known)}
+	both.view, _ = app.Purposes.Of(both.consents, consent.Kept, 0)
+	return both, err
 }

@@ -25,7 +25,14 @@ type Person struct {
 	// Others are the anonymous tokens with events that count for the user.
 	Others []Other
 	links  links.Cell
-	view   *consent.View
+	granted
+}
+
+// granted is what counts of a token by what its users grant.
+type granted struct {
+	setting  consent.Setting
+	consents consent.Consents
+	view     *consent.View
 }
 
 // Link is an entry of an anonymous token.
@@ -50,8 +57,8 @@ type Other struct {
 	intervals []links.Interval
 	row       store.User // excludes what the rows of both exclude
 	links     links.Cell
-	// view says what counts by what both grant.
-	view *consent.View
+	// granted is what both grant.
+	granted
 	// log has the events while the app moves: the token may be in another region than the user. nil: the user's has them.
 	log *store.Log
 }
@@ -72,8 +79,8 @@ func (i Identities) Of(ctx context.Context, app config.App, token string) (Perso
 // Person returns the person of a token whose row has been read. The rows of other tokens are read after it, so
 // that a computation that follows knows every change of links that the person shows.
 func (i Identities) Person(ctx context.Context, app config.App, user string, row store.User) (Person, error) {
-	view, err := viewOfBoth(app, row, row, user)
-	p := Person{User: user, view: view}
+	of, err := grantedByBoth(app, row, row, user)
+	p := Person{User: user, granted: of}
 	if len(row.Links) == 0 || err != nil {
 		return p, err
 	}
@@ -130,7 +137,7 @@ func (p *Person) join(app config.App, name string, of store.User, other place) e
 	intervals := cell.Intervals(p.User, exclusionOf(row), known, links.Open)
 	if app.Identity.Counts() && len(intervals) > 0 {
 		o := Other{Token: name, intervals: intervals, row: excluding(row, exclusionOf(row).With(known)), links: cell}
-		if o.view, err = viewOfBoth(app, row, of, name); err != nil {
+		if o.granted, err = grantedByBoth(app, row, of, name); err != nil {
 			return err
 		}
 		if app.Owned() {
@@ -178,19 +185,31 @@ func excluding(row store.User, x links.Exclusion) store.User {
 	return row
 }
 
-// Dropped reports whether an event of the user's own log was deleted with a known user for whom it counted.
-func (p *Person) Dropped(row store.LogRow) bool { return p.links.Dropped(row.Time, row.Receipt()) }
+// Dropped reports whether an event of the user's own log does not count: it was deleted with a known user for whom it
+// counted, or counts for no purpose.
+func (p *Person) Dropped(row store.LogRow) bool {
+	return p.links.Dropped(row.Time, row.Receipt()) || !keeps(p.view, row)
+}
 
 // Counts returns the counts of an event whose facets count for the user by what they grant, and whether the event does.
 // token is that of the log which has the event.
 func (p *Person) Counts(token string, e affinity.Event, receipt int64) ([]affinity.Count, bool) {
-	view := p.view
+	return p.grantedOf(token).view.Counts(e, receipt)
+}
+
+// Purposes returns for which purposes of the app an event counts, and a facet of it; "" for any.
+func (p *Person) Purposes(token string, e affinity.Event, facet string, receipt int64) []string {
+	of := p.grantedOf(token)
+	return of.setting.Counting(of.consents, e, facet, receipt)
+}
+
+func (p *Person) grantedOf(token string) *granted {
 	for i := range p.Others {
 		if token == p.Others[i].Token {
-			view = p.Others[i].view
+			return &p.Others[i].granted
 		}
 	}
-	return view.Counts(e, receipt)
+	return &p.granted
 }
 
 // ReadOriginals calls fn for the events of a range of time, in the order of time: all those in the user's own

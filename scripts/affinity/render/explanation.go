@@ -78,6 +78,9 @@ func drawScore(text *bytes.Buffer, x api.ScoreExplanation, colors *Palette) erro
 			if c.UserToken != "" {
 				of = " by " + cli.Printable(c.UserToken)
 			}
+			if len(c.Purposes) > 0 {
+				of += " for " + cli.Printable(strings.Join(c.Purposes, ", "))
+			}
 			fmt.Fprintf(table, "  %s\t%s %s%s\t%s\t%d\t%d\t%.4g\t%s\n", timestamp(c.Time), cli.Printable(c.Type),
 				cli.Printable(strconv.Quote(c.Name)), of,
 				objects(*c.ContributedEvent), c.Weight, c.Count, c.Decay, number(c.Contribution))

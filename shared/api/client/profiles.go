@@ -26,6 +26,9 @@ func (c Profiles) Get(ctx context.Context, user string, q api.ProfileQuery) (api
 	if q.Segments {
 		query.Set("segments", "true")
 	}
+	if q.Surface != "" {
+		query.Set("surface", q.Surface)
+	}
 	if !q.At.IsZero() {
 		query.Set("at", strconv.FormatInt(q.At.UnixMilli(), 10))
 	}

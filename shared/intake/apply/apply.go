@@ -25,6 +25,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/intake/enrich"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -73,7 +74,7 @@ type Applier struct {
 	// Sample is given the rows of accepted events after they have been applied. excluded
 	// says that some are of users who are deleted or have opted out. It must not keep the
 	// rows, and must not wait.
-	Sample func(app string, events []store.LogEvent, excluded bool)
+	Sample func(app string, purposes consent.Setting, events []store.LogEvent, excluded bool)
 
 	// Warehouse is given the rows that Sample is given, and those that were written again. Its error fails the
 	// delivery, although profiles count the events: the next delivery changes nothing else. Nil: nobody asks for rows.
@@ -117,6 +118,8 @@ type Result struct {
 	// events that were not written because their row in the log knows more of
 	// their objects, or is gone.
 	Events, Deleted, Refused, Superseded int
+	// Withheld counts events that serve no purpose which their users grant.
+	Withheld int
 	// Ahead counts those of them that a wrong clock keeps from counting.
 	Ahead int
 	// WithUnknownObjects counts accepted events with objects that the catalog

@@ -57,7 +57,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
 	if err == nil && a.Sample != nil {
-		a.Sample(app.ID, kept, result.Deleted+result.Refused > 0)
+		a.Sample(app.ID, app.Purposes, kept, result.Deleted+result.Refused+result.Withheld > 0)
 	}
 	return result, err
 }
@@ -185,13 +185,13 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 		return Result{}, halfway{err, app, rows}
 	}
 	if a.Warehouse != nil {
-		if err := a.Warehouse(ctx, app, rows, outcome.Deleted+outcome.Refused > 0); err != nil {
+		if err := a.Warehouse(ctx, app, rows, outcome.Deleted+outcome.Refused+outcome.Withheld > 0); err != nil {
 			return Result{}, fmt.Errorf("publish rows to the warehouse: %w", err)
 		}
 	}
 	return Result{
 		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
-		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left),
+		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Withheld: outcome.Withheld, Superseded: len(left),
 		Ahead: outcome.Ahead,
 	}, nil
 }

@@ -5,7 +5,7 @@
 // write or fails because of one, and what cannot be written is lost.
 //
 // The sample is personal data. The Recorder leaves out events of users who are deleted or have opted
-// out. Readers read the states of users and do so again, and the purge of a user removes what was
+// out, and events that serve no purpose which their users grant. Readers read the states of users and do so again, and the purge of a user removes what was
 // written before it, its second task what was written at the same time. It is a package of its own
 // because process, which writes the sample, links nothing of those who read it.
 package recent
@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/affinityengine/affinity/shared/cache"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -79,8 +80,9 @@ type Recorder struct {
 type waiting struct {
 	store.RecentEvent
 	// unsure says that the user may have been excluded when the event was applied.
-	unsure bool
-	since  time.Time
+	unsure   bool
+	since    time.Time
+	purposes consent.Setting
 }
 
 // New returns a Recorder that writes in the background.
@@ -95,9 +97,9 @@ func New(s Table, states States, now func() time.Time, log *slog.Logger) *Record
 	return r
 }
 
-// Record takes some of the events of an app that were applied. excluded says that some of
-// their users are deleted or have opted out. It does not keep the memory of the events.
-func (r *Recorder) Record(app string, events []store.LogEvent, excluded bool) {
+// Record takes some of the events of an app that were applied, and its purposes. excluded says that some of
+// their users are deleted, have opted out, or do not grant a purpose. It does not keep the memory of the events.
+func (r *Recorder) Record(app string, purposes consent.Setting, events []store.LogEvent, excluded bool) {
 	if r == nil || len(events) == 0 {
 		return
 	}
@@ -106,7 +108,7 @@ func (r *Recorder) Record(app string, events []store.LogEvent, excluded bool) {
 		if e.Receipt <= now.Add(-maxHeld).UnixMilli() {
 			continue // nobody reads its row
 		}
-		r.keep(app, waiting{inShort(&e), excluded, now})
+		r.keep(app, waiting{inShort(&e), excluded, now, purposes})
 	}
 }
 
@@ -209,7 +211,9 @@ func (r *Recorder) write(ctx context.Context) error {
 func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) error {
 	var events, unsure []store.RecentEvent
 	var users []string
+	var purposes consent.Setting
 	for _, e := range all {
+		purposes = e.purposes
 		if e.unsure || r.now().Sub(e.since) > stateFresh {
 			unsure, users = append(unsure, e.RecentEvent), append(users, e.User)
 		} else {
@@ -221,7 +225,7 @@ func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) erro
 		if err != nil {
 			return err
 		}
-		events = append(events, Counted(unsure, states)...)
+		events = append(events, Counted(purposes, unsure, states)...)
 	}
 	if len(events) == 0 {
 		return nil
@@ -245,11 +249,14 @@ func (r *Recorder) writeApp(ctx context.Context, app string, all []waiting) erro
 }
 
 // Counted returns those of some events that count: their users have a state, have not
-// been deleted since, and have not opted out of the type.
-func Counted(events []store.RecentEvent, states map[string]store.User) []store.RecentEvent {
+// been deleted since, have not opted out of the type, and grant a purpose that the event serves.
+func Counted(of consent.Setting, events []store.RecentEvent, states map[string]store.User) []store.RecentEvent {
 	var counted []store.RecentEvent
+	judge := of.Judge(consent.Kept)
 	for _, e := range events {
-		if state, known := states[e.User]; known && !state.Excludes(e.Type, e.Time, e.Receipt) {
+		state, known := states[e.User]
+		if known && !state.Excludes(e.Type, e.Time, e.Receipt) &&
+			judge.View(state.Consents).Keeps(e.Type, e.Name, e.Time, e.Receipt) {
 			counted = append(counted, e)
 		}
 	}

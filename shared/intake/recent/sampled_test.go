@@ -88,27 +88,27 @@ func TestSomeEventsOfEachSecond(t *testing.T) {
 	now := noon
 	r, w, waits := recorder(&now)
 	for range 10 {
-		r.Record("shop", many(100, now), false)
-		r.Record("zoo", many(1, now), false)
+		r.Record("shop", consent.Setting{}, many(100, now), false)
+		r.Record("zoo", consent.Setting{}, many(1, now), false)
 	}
 	if len(w.events) != 0 || len(*waits) != 1 || (*waits)[0] != 0 {
 		t.Fatalf("%d apps written by messages, writes after %v; want one at once", len(w.events), *waits)
 	}
 	r.run()
 	now = now.Add(time.Second / 2)
-	r.Record("shop", many(1, now), false)
+	r.Record("shop", consent.Setting{}, many(1, now), false)
 	if len(w.events["shop"]) != perSecond || len(w.events["zoo"]) != perSecond || len(*waits) != 1 {
 		t.Errorf("%d and %d events, writes after %v; want %d of each", len(w.events["shop"]), len(w.events["zoo"]), *waits, perSecond)
 	}
 	now = now.Add(time.Second / 2)
-	r.Record("shop", many(100, now), false)
+	r.Record("shop", consent.Setting{}, many(100, now), false)
 	if len(*waits) != 2 || (*waits)[1] != 0 {
 		t.Errorf("writes after %v; want the second at once, a second later", *waits)
 	}
 	now = now.Add(time.Second / 4)
 	r.run()
 	now = now.Add(time.Second / 4 * 3)
-	r.Record("shop", many(1, now), false)
+	r.Record("shop", consent.Setting{}, many(1, now), false)
 	if len(*waits) != 3 || (*waits)[2] != time.Second/4 {
 		t.Errorf("writes after %v; want the third after a pause", *waits)
 	}
@@ -127,7 +127,7 @@ func TestEventInShort(t *testing.T) {
 		e.Counts = append(e.Counts, affinity.Count{Facet: "f", Value: strings.Repeat("\u00e9", 99*i), N: 1})
 	}
 	e.Original = schema.Original{ReceivedAt: 1, Index: "i", Event: []byte(`{}`)}.Append(nil)
-	r.Record("shop", []store.LogEvent{e}, false)
+	r.Record("shop", consent.Setting{}, []store.LogEvent{e}, false)
 	r.run()
 	got := w.events["shop"][0]
 	if len(got.ObjectIDs) != maxListed || len(got.Filters) != maxListed || got.Index != "i" || got.User != "ann" || got.Receipt != e.Receipt {
@@ -148,9 +148,9 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 	w.states["out"] = store.User{OptedOut: event.Views}
 	w.states["clicks"] = store.User{OptedOut: event.Clicks}
 	for _, user := range []string{"gone", "out", "clicks", "nobody"} {
-		r.Record("shop", []store.LogEvent{viewOf(user, noon)}, true)
+		r.Record("shop", consent.Setting{}, []store.LogEvent{viewOf(user, noon)}, true)
 	}
-	r.Record("shop", []store.LogEvent{viewOf("old", noon.Add(-maxHeld))}, false)
+	r.Record("shop", consent.Setting{}, []store.LogEvent{viewOf("old", noon.Add(-maxHeld))}, false)
 	r.run()
 	var users []string
 	for _, e := range w.events["shop"] {
@@ -160,7 +160,7 @@ func TestExcludedEventsAreNotWritten(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	now = now.Add(time.Second)
-	r.Record("zoo", []store.LogEvent{viewOf("ann", noon), viewOf("gone", noon)}, false)
+	r.Record("zoo", consent.Setting{}, []store.LogEvent{viewOf("ann", noon), viewOf("gone", noon)}, false)
 	now = now.Add(time.Minute) // the process had no CPU
 	r.run()
 	if got := w.events["zoo"]; len(got) != 1 || got[0].User != "ann" {
@@ -174,7 +174,7 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	r, w, waits := recorder(&now)
 	w.fails = true
 	for i := range maxWaiting {
-		r.Record(fmt.Sprint("app", i), many(2, now), false)
+		r.Record(fmt.Sprint("app", i), consent.Setting{}, many(2, now), false)
 	}
 	if r.held != maxWaiting {
 		t.Errorf("%d events wait, want %d", r.held, maxWaiting)
@@ -185,13 +185,13 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	}
 	w.fails = false
 	now = now.Add(time.Minute)
-	r.Record("shop", many(1, now), false)
+	r.Record("shop", consent.Setting{}, many(1, now), false)
 	r.run()
 	if len(w.events["shop"]) != 1 {
 		t.Errorf("written: %v", w.events)
 	}
 	var none *Recorder
-	none.Record("shop", many(1, now), false)
+	none.Record("shop", consent.Setting{}, many(1, now), false)
 	if err := none.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}

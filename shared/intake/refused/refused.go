@@ -43,6 +43,10 @@ const (
 // events are accepted, and refused when they are applied.
 const OptedOut = "The user has opted out of this type of event"
 
+// Withheld is the reason of events that serve no purpose which their users grant. They are accepted, and dropped when
+// they are applied.
+const Withheld = "The user grants no purpose that the event serves"
+
 // Ahead is the reason of events that the clock of a machine keeps from counting, because it
 // was wrong. They are accepted, and their time is too far ahead, or a deletion or an opt-out
 // of their user is.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -133,6 +134,23 @@ func EventOf(l Logged, now time.Time) (Event, error) {
 	}
 	slices.SortFunc(row.Filters, Filter.compare)
 	return row, nil
+}
+
+// Limit leaves in a row the filters that count by a view, and reports whether the event does.
+func (e *Event) Limit(view *consent.View) bool {
+	if view == nil {
+		return true
+	}
+	of := affinity.Event{Type: event.Type(e.Type), Name: e.Name, Time: e.Time.UnixMilli()}
+	for _, f := range e.Filters {
+		of.Counts = append(of.Counts, affinity.Count{Facet: f.Facet, Value: f.Value, N: int(f.N)})
+	}
+	counts, kept := view.Counts(of, e.ReceivedAt.UnixMilli())
+	e.Filters = e.Filters[:0]
+	for _, c := range counts {
+		e.Filters = append(e.Filters, Filter{c.Facet, c.Value, int64(c.N)})
+	}
+	return kept
 }
 
 func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

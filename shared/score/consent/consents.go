@@ -140,8 +140,8 @@ type Answer struct {
 	Name string
 	// Granted says whether the purpose is granted, and Asked whether the user has said so. Otherwise that is the default.
 	Granted, Asked bool
-	// Since is when the purpose last changed between granted and not (ms); 0 for never.
-	Since int64
+	// Since is what does not count since the purpose last changed between granted and not; none if it never did.
+	Since affinity.Tombstone
 }
 
 // Answers returns what a user has said of each purpose of the app, in its order.
@@ -150,7 +150,7 @@ func (s Setting) Answers(c Consents) []Answer {
 	for i := range s.Purposes {
 		p := &s.Purposes[i]
 		one, _, _ := c.of(p.Number)
-		answers = append(answers, Answer{p.Name, p.grants(one), one.State != Default, one.Since.DeletedUntil})
+		answers = append(answers, Answer{p.Name, p.grants(one), one.State != Default, one.Since})
 	}
 	return answers
 }

@@ -164,3 +164,45 @@ func (v *View) Unclear(from, to int64) bool {
 		return from < t.Alive() && t.DeletedUntil < to
 	})
 }
+
+// Judge says what counts on a surface of the events of many users, by the consents of their rows. The zero Judge is that
+// of an app without purposes: all counts.
+type Judge struct {
+	setting Setting
+	on      Surface
+	views   map[string]*View // by the bytes of consents
+}
+
+// Judge returns a Judge.
+func (s Setting) Judge(on Surface) Judge { return Judge{s, on, map[string]*View{}} }
+
+// View returns what counts of a user with these consents, as a row has them. Nothing counts of one whose consents are
+// damaged.
+func (j Judge) View(consents []byte) *View {
+	if !j.setting.On() {
+		return nil
+	}
+	view, known := j.views[string(consents)]
+	if !known {
+		c, err := Parse(consents)
+		if err != nil {
+			return &View{}
+		}
+		view, _ = j.setting.Of(c, j.on, 0)
+		j.views[string(consents)] = view
+	}
+	return view
+}
+
+// Counting returns the purposes for which an event counts of a user with these consents, and a facet of it; "" for any.
+func (s Setting) Counting(c Consents, e affinity.Event, facet string, receipt int64) (names []string) {
+	for i := range s.Purposes {
+		p := &s.Purposes[i]
+		one, _, _ := c.of(p.Number)
+		r := right{p, one.Since}
+		if p.grants(one) && r.counts(e.Type, e.Name, e.Time, receipt) && (facet == "" || within(p.Facets, facet)) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

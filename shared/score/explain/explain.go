@@ -129,13 +129,15 @@ type Logged struct {
 	Original []byte // as it was sent
 	// Token is that of the anonymous token whose log has the event; "": the log is that of the user.
 	Token string
+	// Purposes are those for which the facet of the question counts.
+	Purposes []string
 	// Deleted says that the event was deleted, whatever the tombstone of the user covers.
 	Deleted bool
 }
 
 // Add adds the next event. It retains the originals of the latest contributions only.
 func (x *Explanation) Add(l Logged) {
-	e, original := l.Event, l.Original
+	e := l.Event
 	if x.events.Accepted == 0 {
 		x.first = e.Time
 	}
@@ -157,13 +159,14 @@ func (x *Explanation) Add(l Logged) {
 		x.events.OutsideWindow++
 		x.seen.latestOld = e.Time
 	default:
-		x.addInWindow(e, l.Token, original)
+		x.addInWindow(l)
 	}
 }
 
 // addInWindow adds an event that is in the window.
-func (x *Explanation) addInWindow(e affinity.Event, token string, original []byte) {
-	o, err := schema.ParseOriginal(original) // a damaged original is read in part
+func (x *Explanation) addInWindow(l Logged) {
+	e := l.Event
+	o, err := schema.ParseOriginal(l.Original) // a damaged original is read in part
 	readable := err == nil
 	if o.UnknownObjects > 0 {
 		x.events.WithUnknownObjects++
@@ -195,7 +198,7 @@ func (x *Explanation) addInWindow(e affinity.Event, token string, original []byt
 			x.seen.bare++
 		}
 	default:
-		x.addFilters(e, points, token, original)
+		x.addFilters(l, points)
 	}
 }
 
@@ -233,8 +236,8 @@ func (x *Explanation) Unknown() []Object {
 
 // addFilters adds an event with filters, of a type and name that scores. It counts the
 // facets and values that score nothing.
-func (x *Explanation) addFilters(e affinity.Event, points int, token string, original []byte) {
-	scores, s, of := false, &x.q.Strategy, &x.seen.event
+func (x *Explanation) addFilters(l Logged, points int) {
+	e, scores, s, of := &l.Event, false, &x.q.Strategy, &x.seen.event
 	*of = silent{of.facets[:0], of.ignored[:0], of.notAllowed[:0]}
 	for _, c := range e.Counts {
 		value := s.Alias(c.Facet, c.Value)
@@ -257,7 +260,7 @@ func (x *Explanation) addFilters(e affinity.Event, points int, token string, ori
 	case scores:
 		x.events.Counted++
 		x.seen.lastCounted = e.Time
-		x.parts.add(e, points, token, original)
+		x.parts.add(l, points)
 	case len(of.ignored)+len(of.notAllowed) > 0:
 		x.events.Ignored++
 	default:

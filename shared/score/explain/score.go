@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -29,8 +28,10 @@ type Contribution struct {
 	// Token is that of the log that has the event, "" for the user's.
 	Token             string
 	Type, Name, Index string
-	ObjectIDs         []string
-	QueryID           string
+	// Purposes are those for which the facet of the event counts, if the app has any.
+	Purposes  []string
+	ObjectIDs []string
+	QueryID   string
 	// Values are the values that the app sent, if an alias makes one of them
 	// count as the score's value.
 	Values                 []string
@@ -83,12 +84,13 @@ func newParts(q Question) parts {
 }
 
 // add adds the contribution of an event in the window, if it has one.
-func (p *parts) add(e affinity.Event, points int, token string, original []byte) {
+func (p *parts) add(l Logged, points int) {
+	e := l.Event
 	if p.weight == 0 {
 		return
 	}
 	c := Contribution{
-		Token: token, Time: e.Time, Type: string(e.Type), Name: e.Name,
+		Token: l.Token, Purposes: l.Purposes, Time: e.Time, Type: string(e.Type), Name: e.Name,
 		EventScore: points, FacetScore: p.weight, Age: p.now - e.Time,
 	}
 	renamed := false
@@ -110,7 +112,7 @@ func (p *parts) add(e affinity.Event, points int, token string, original []byte)
 	for i := range c.Scores {
 		c.Scores[i] *= float64(c.Weight()) * float64(c.Count)
 	}
-	p.keep(part{c, original})
+	p.keep(part{c, l.Original})
 }
 
 // keep appends a contribution to the latest ones. If they exceed the limit, it
@@ -152,7 +154,7 @@ func (p *parts) sumOldest() {
 
 // size is what a contribution keeps in memory: its texts, and itself.
 func (c *part) size() int {
-	size := 300 + len(c.Token) + len(c.original) + len(c.QueryID) + 8*len(c.Scores)
+	size := 300 + len(c.Token) + len(c.original) + len(c.QueryID) + 8*len(c.Scores) + 16*len(c.Purposes)
 	for _, texts := range [][]string{c.ObjectIDs, c.Values} {
 		for _, text := range texts {
 			size += 16 + len(text)

@@ -207,5 +207,5 @@ func restoreArchive(ctx context.Context, t *command.Tool, im *importer.Importer,
 	}
 	return s.end(ctx, end, fmt.Sprintf("restored %s of %s from %s in %.1f s: %d were in the log, %d are new",
 		cli.Count(answer.Accepted, "event"), t.App, cli.Count(len(archive.Files), "file"), s.seconds(), answer.Present,
-		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut))
+		answer.Accepted-answer.Present-answer.Deleted-answer.OptedOut-answer.Withheld))
 }

@@ -47,6 +47,7 @@ type eventsSummary struct {
 	Received         int                  `json:"received"`
 	Deleted          int                  `json:"deleted"`
 	OptedOut         int                  `json:"optedOut"`
+	Withheld         int                  `json:"withheld,omitempty"`
 	OutsideRetention int                  `json:"outsideRetention"`
 	Present          int                  `json:"present"`
 	UnknownObjects   []api.UnknownObjects `json:"unknownObjects,omitempty"`
@@ -82,7 +83,7 @@ func (s *summary) addObjects(a importer.ObjectsAnswer, index string) {
 
 // addEvents adds the last file of events, or an archive. line and equal are as for tallied.
 func (s *summary) addEvents(a api.ImportAnswer, line, equal string) {
-	s.Events = &eventsSummary{fileSummary: s.file(), Received: a.Received, Deleted: a.Deleted, OptedOut: a.OptedOut,
+	s.Events = &eventsSummary{fileSummary: s.file(), Received: a.Received, Deleted: a.Deleted, OptedOut: a.OptedOut, Withheld: a.Withheld,
 		OutsideRetention: a.OutsideRetention, Present: a.Present, UnknownObjects: a.UnknownObjects, Kinds: s.im.Kinds(),
 		tallied: tallied(s.im, line, equal)}
 }
@@ -164,6 +165,10 @@ func warn(t *command.Tool, counts api.ImportAnswer) {
 		fmt.Fprintf(t.Err, "warning: older than the app's retention: %s; they count in no profile; --shift-to-now "+
 			"moves old data to today (are timestamps in milliseconds?)\n",
 			cli.Count(counts.OutsideRetention, "event"))
+	}
+	if counts.Withheld > 0 {
+		fmt.Fprintf(t.Err, "warning: dropped, because their user grants no purpose that they serve: %s\n",
+			cli.Count(counts.Withheld, "event"))
 	}
 	if counts.OptedOut > 0 {
 		fmt.Fprintf(t.Err, "warning: dropped, because their user has opted out: %s\n", cli.Count(counts.OptedOut, "event"))

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/intake/export"
+	"github.com/affinityengine/affinity/shared/score/consent"
 )
 
 // Warehouse returns the command warehouse.
@@ -83,7 +84,7 @@ func sendProfiles(ctx context.Context, t *command.Tool, c *client.Client, out io
 		if err != nil {
 			return fmt.Errorf("list the users of %s: %w", t.App, err)
 		}
-		request := api.ProfilesRequest{Limit: &limit}
+		request := api.ProfilesRequest{Limit: &limit, Surface: new(string(consent.Export))}
 		for _, u := range page.Users {
 			request.UserTokens = append(request.UserTokens, u.UserToken)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/intake/warehouse"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -54,13 +55,15 @@ func Over[T interface {
 const partBytes = 256 << 10
 
 // Events publishes events that are in the log. excluded says that some are of users who are deleted or have
-// opted out, and are not in the log: these it leaves out. It does not keep the rows.
+// opted out, and are not in the log: these it leaves out. So it does with what counts for no purpose of the surface
+// export. It does not keep the rows.
 func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogEvent, excluded bool) error {
 	if o == nil || len(events) == 0 {
 		return nil
 	}
 	var states map[string]store.User
-	if excluded {
+	judge := app.Purposes.Judge(consent.Export)
+	if excluded || app.Purposes.On() {
 		users := make([]string, len(events))
 		for i := range events {
 			users[i] = events[i].User
@@ -74,13 +77,16 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 	for i := range events {
 		e := &events[i]
 		receipt := e.Receipt
+		state := states[e.User]
 		row, err := warehouse.EventOf(warehouse.Logged{App: app.ID, Time: e.Time, ID: e.ID, Counts: e.Counts,
 			Original: e.Original}, o.now())
 		var text []byte
+		kept := true
 		if err == nil {
 			if receipt == 0 {
 				receipt = row.ReceivedAt.UnixMilli()
 			}
+			kept = row.Limit(judge.View(state.Consents))
 			text, err = row.Message()
 		}
 		if err != nil { // publishing it again would end so again
@@ -88,7 +94,7 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 				slog.Int64("time", e.Time), slog.String("id", e.ID), slog.Any("error", err))
 			continue
 		}
-		if states[e.User].Excludes(e.Type, e.Time, receipt) {
+		if !kept || state.Excludes(e.Type, e.Time, receipt) {
 			continue
 		}
 		region, err := o.users.RegionOf(ctx, app.ID, e.User)
@@ -131,7 +137,19 @@ func (o *Outbox) Deletion(ctx context.Context, app, user string) error {
 	if err != nil {
 		return err
 	}
-	deleted := states[user].Deleted()
+	return o.publish(ctx, app, user, states[user].Deleted())
+}
+
+// Withdrawal publishes that nothing of a user which t covers counts any more, because they have withdrawn a purpose of
+// the surface export. What counts for others of these goes with it: rows do not say for what they count.
+func (o *Outbox) Withdrawal(ctx context.Context, app, user string, t affinity.Tombstone) error {
+	if o == nil {
+		return nil
+	}
+	return o.publish(ctx, app, user, t)
+}
+
+func (o *Outbox) publish(ctx context.Context, app, user string, deleted affinity.Tombstone) error {
 	if deleted.DeletedUntil == 0 {
 		return nil // the row is gone, and with it what it covered
 	}

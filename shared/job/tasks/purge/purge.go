@@ -31,6 +31,8 @@ type Request struct {
 	// Withdrawn is true for a user who is not deleted, but whose consents have changed: what counts for no purpose
 	// goes. DeletedUntil is then when they changed.
 	Withdrawn bool `json:"withdrawn,omitempty"`
+	// Exported are the purposes of the surface export that the change has withdrawn: warehouses get a deletion.
+	Exported []string `json:"exported,omitempty"`
 }
 
 // again is the time between the two tasks of a deletion. It is longer than packages
