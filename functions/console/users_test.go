@@ -210,6 +210,23 @@ func TestUserConsents(t *testing.T) {
 	_, err = u.engine.Profiles().SetConsents(t.Context(), "ann", map[string]bool{"ads": true})
 	u.must(err)
 	u.inOrder(u.get(404, "/console/users/ann"), "What this user grants", "ads", "granted", "the user", "analytics", "granted", "the default")
+	const path = "/console/users/ann/consents"
+	u.shows(u.get(404, "/console/users/ann"), `href="`+path+`"`)
+	u.inOrder(u.get(200, path), "ads", "granted", "by the user, since", `name="purpose:ads"`, "analytics", "by default", "Take the answers back", "affinity consent show ann")
+	u.shows(u.sent(422, path, url.Values{"purpose:ads": {""}}), "Grant or withdraw at least one purpose")
+	u.lacks(u.sent(422, path, url.Values{"purpose:<b>": {"grant"}}), "<b>")
+	u.leads(path, url.Values{"purpose:ads": {"withdraw"}, "purpose:analytics": {""}}, path+"?done=user-consents")
+	u.inOrder(u.get(200, path+"?done=user-consents"), "The purposes are set", "ads", "not granted", "by the user", "analytics", "by default")
+	u.leads(path+"/forget", url.Values{}, path+"?done=user-consents-forgotten")
+	u.lacks(u.get(200, path+"?done=user-consents-forgotten"), "by the user", "Take the answers back</h2>")
+	if answer, _ := u.send("POST", path, url.Values{"purpose:ads": {"grant"}}); answer.StatusCode != 403 {
+		t.Errorf("without the token of the session: %d", answer.StatusCode)
+	}
+	log, err := u.engine.AuditLog(t.Context(), api.AuditLogQuery{UserToken: "ann"})
+	u.must(err)
+	if e := log.Entries; len(e) != 3 || e[0].Action != "consent.forget" || e[1].Action != "consent.set" || e[1].Detail != "ads withdrawn" {
+		t.Errorf("the audit log has %+v", e)
+	}
 	u.inOrder(u.get(200, "/console/app"), "Purposes", "ads, analytics", "affinity app purposes shop")
 }
 
@@ -238,7 +255,7 @@ func TestUsersByPermissions(t *testing.T) {
 		u.get(403, "/console/users/ann/events")
 		if test.permission == "profilesRead" {
 			u.get(403, "/console/users/ann/delete")
-			for _, path := range []string{"delete", "optout", "optin"} {
+			for _, path := range []string{"delete", "optout", "optin", "consents", "consents/forget"} {
 				u.sent(403, "/console/users/ann/"+path, url.Values{"type": {"view"}})
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -194,5 +195,30 @@ func TestFailingTableHoldsNobody(t *testing.T) {
 	none.Record("shop", consent.Setting{}, many(1, now), false)
 	if err := none.Flush(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// An event that serves no purpose which its user grants is neither written nor read.
+func TestWithheldEventsAreNotWritten(t *testing.T) {
+	now := noon
+	r, w, _ := recorder(&now)
+	of, err := consent.Setting{}.With([]consent.Purpose{{Name: "ads"}, {Name: "personal", Default: true, Types: []event.Type{event.Click}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, _, err := of.Ask(nil, map[string]bool{"ads": true}, affinity.Tombstone{DeletedUntil: noon.UnixMilli() - 1, ReceivedUntil: noon.UnixMilli() - 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.states["ann"], w.states["bad"] = store.User{Consents: granted.Append(nil)}, store.User{Consents: []byte{9}}
+	for _, user := range []string{"ann", "bob", "bad"} {
+		r.Record("shop", of, []store.LogEvent{viewOf(user, noon)}, true)
+	}
+	r.run()
+	if got := w.events["shop"]; len(got) != 1 || got[0].User != "ann" {
+		t.Errorf("%v are written, want that of ann", got)
+	}
+	if left := Counted(of, w.events["shop"], map[string]store.User{"ann": {}}); len(left) > 0 {
+		t.Errorf("%v count once ann has withdrawn", left)
 	}
 }

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -274,5 +275,85 @@ func TestBoth(t *testing.T) {
 		if got := both.Keeps(e.Type, e.Name, e.Time, receipt); got != want {
 			t.Fatalf("%+v of %d counts %t by %+v and %+v", e, receipt, got, a, b)
 		}
+	}
+}
+
+// A process whose setting is older than a purpose keeps what users have said of it. What they have said of one that the
+// app gave up goes with the next change.
+func TestOlderSettingKeepsNewerConsents(t *testing.T) {
+	older := settingOf(t, Purpose{Name: "gone"}, Purpose{Name: "ads"})
+	newer, err := older.With([]Purpose{{Name: "ads"}, {Name: "mail"}})
+	succeed(t, err)
+	c, _, err := newer.Ask(nil, map[string]bool{"ads": true, "mail": true}, at(100), 100)
+	succeed(t, err)
+	c, _, err = older.Ask(c, map[string]bool{"ads": false, "gone": true}, at(200), 200)
+	succeed(t, err)
+	if got := newer.Says(c); !maps.Equal(got, map[string]bool{"ads": false, "mail": true}) || len(c) != 3 {
+		t.Errorf("the consents are %v, %v", got, c)
+	}
+	if c, _ = older.Forget(c, at(300), 300); !maps.Equal(newer.Says(c), map[string]bool{"mail": true}) {
+		t.Errorf("forgotten, the consents are %v", newer.Says(c))
+	}
+	if c, _ = newer.Forget(c, at(400), 400); len(c) != 2 {
+		t.Errorf("%v has what was said of a purpose that the app gave up", c)
+	}
+	c, _, err = newer.Ask(nil, map[string]bool{"mail": true}, at(100), 100)
+	succeed(t, err)
+	if c, _, _ = older.Restore(c, Consents{{Purpose: 2, State: Granted, Asked: 5}}, at(500)); !newer.Says(c)["mail"] {
+		t.Errorf("restored, the consents are %v", newer.Says(c))
+	}
+}
+
+// Restores commute, and one that is repeated changes nothing, but for a purpose that begins now.
+func TestRestoredConsents(t *testing.T) {
+	s := settingOf(t, Purpose{Name: "ads"}, Purpose{Name: "personal", Default: true})
+	never := affinity.Tombstone{}
+	random := rand.New(rand.NewPCG(7, 7))
+	one := func() (c Consents) {
+		for number := uint8(1); number <= 2; number++ {
+			if random.IntN(4) > 0 {
+				since := at(100 * random.Int64N(4))
+				if random.IntN(3) == 0 {
+					since = never
+				}
+				c = append(c, Consent{Purpose: number, State: State(random.IntN(3)), Since: since, Asked: random.Int64N(4)})
+			}
+		}
+		return c
+	}
+	for range 20_000 {
+		c, a, b := one(), one(), one()
+		x, _, _ := s.Restore(c, a, never)
+		again, changes, begins := s.Restore(x, a, never)
+		if changes || begins || !again.Same(x) {
+			t.Fatalf("%v and then %v give %v, and once more %v", c, a, x, again)
+		}
+		x, _, _ = s.Restore(x, b, never)
+		y, _, _ := s.Restore(c, b, never)
+		if y, _, _ = s.Restore(y, a, never); !slices.Equal(x, y) {
+			t.Fatalf("%v, %v, %v give %v or %v", c, a, b, x, y)
+		}
+		for i := range s.Purposes {
+			was, _, _ := c.of(s.Purposes[i].Number)
+			z, _, begins := s.Restore(c, a, at(1_000))
+			is, _, _ := z.of(s.Purposes[i].Number)
+			if s.Purposes[i].grants(is) && !s.Purposes[i].grants(was) && (!begins || is.Since != at(1_000)) {
+				t.Fatalf("%v and then %v: %v does not begin now", c, a, is)
+			}
+		}
+	}
+}
+
+func settingOf(t *testing.T, purposes ...Purpose) Setting {
+	t.Helper()
+	s, err := Setting{}.With(purposes)
+	succeed(t, err)
+	return s
+}
+
+func succeed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

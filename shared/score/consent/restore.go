@@ -18,7 +18,7 @@ func (s Setting) Restore(c, from Consents, now affinity.Tombstone) (next Consent
 			continue
 		}
 		was := one
-		if other.Asked > one.Asked || other.Asked == one.Asked && other.State == Withdrawn {
+		if other.Asked > one.Asked || other.Asked == one.Asked && other.State > one.State {
 			one.State, one.Asked = other.State, other.Asked
 		}
 		one.Since = advanced(one.Since, other.Since)

@@ -16,6 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/intake/warehouse"
 	"github.com/affinityengine/affinity/shared/intake/warehouse/outbox"
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -166,5 +168,33 @@ func TestDeletions(t *testing.T) {
 	}
 	if !slices.Equal(r.deletions, want) {
 		t.Errorf("published\n%s\nwant\n%s", strings.Join(r.deletions, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Rows have what counts for a purpose of the surface export, whether the log has more or not.
+func TestEventsForExport(t *testing.T) {
+	r, asked := &topics{}, 0
+	setting, err := consent.Setting{}.With([]consent.Purpose{
+		{Name: "ads", Types: []event.Type{event.View}, Surfaces: []consent.Surface{consent.Export}},
+		{Name: "personal", Default: true, Surfaces: []consent.Surface{consent.Rank}},
+	})
+	must.Succeed(t, err)
+	granted, _, err := setting.Ask(nil, map[string]bool{"ads": true}, affinity.Tombstone{DeletedUntil: 100, ReceivedUntil: 120}, 100)
+	must.Succeed(t, err)
+	of := app
+	of.Purposes = setting
+	o := newOutbox(r, map[string]store.User{"ann": {Consents: granted.Append(nil)}, "damaged": {Consents: []byte{7}}}, &asked)
+	rows := []store.LogEvent{row("ann", "before", 100, 0), row("ann", "band", 105, 0), row("ann", "after", 200, 0), row("bob", "never", 200, 0), row("damaged", "x", 200, 0)}
+	must.Succeed(t, o.Events(t.Context(), of, rows, false))
+	if want := [][]string{{"after"}}; !slices.EqualFunc(r.parts, want, slices.Equal) {
+		t.Errorf("published %v, want %v", r.parts, want)
+	}
+	must.Succeed(t, o.Withdrawal(t.Context(), app.ID, "ann", affinity.Tombstone{}))
+	if len(r.regions) != 1 {
+		t.Errorf("a withdrawal of nothing is published")
+	}
+	must.Succeed(t, o.Withdrawal(t.Context(), app.ID, "ann", affinity.Tombstone{DeletedUntil: 300, ReceivedUntil: 301}))
+	if len(r.regions) != 2 {
+		t.Errorf("a withdrawal is not published")
 	}
 }
