@@ -44,3 +44,43 @@ func TestGuidesWebPage(t *testing.T) {
 		}
 	})
 }
+
+// TestGuidesConsent opens the preference page of its guide in Chromium, and switches a purpose off and on.
+func TestGuidesConsent(t *testing.T) {
+	g := runGuide(t, "../guides/consent.md", "")
+	t.Run("browser", func(t *testing.T) {
+		pages := httptest.NewServer(http.FileServer(http.Dir(g.shell.Dir)))
+		defer pages.Close()
+		ctx, cancel := context.WithTimeout(chromium.Open(t, ""), time.Minute)
+		defer cancel()
+		if err := chromedp.Do(ctx, chromedp.Navigate(pages.URL+"/preferences.html")); err != nil {
+			t.Fatal(err)
+		}
+		// The first of the list, and which purposes are on.
+		const state = `[(document.querySelector("li") ?? {}).textContent, ...document.querySelectorAll("input:checked")].map((e) => e && (e.id ?? e)).join()`
+		shows := func(want string) {
+			t.Helper()
+			for got := ""; got != want; {
+				select {
+				case <-ctx.Done():
+					t.Fatalf("the page shows %q, want %q", got, want)
+				case <-time.After(20 * time.Millisecond):
+				}
+				got, _ = chromedp.Run(ctx, chromedp.Evaluate[string](state))
+			}
+		}
+		click := func(purpose string) {
+			t.Helper()
+			if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](`document.getElementById("`+purpose+`").click()`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shows("sneaker-1,personal")
+		click("personal")
+		shows("runner-1")
+		click("ads")
+		shows("runner-1,ads")
+		click("personal") // which begins empty
+		shows("runner-1,personal,ads")
+	})
+}
