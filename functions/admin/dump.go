@@ -37,8 +37,8 @@ type dumpPart string
 
 // The parts of a dump, in their order. Deletions are there twice: the first ones keep the
 // events of deleted users out of a copy from its beginning, and the last ones hold for
-// users who were deleted while the dump ran. So are consents, before all that they decide on. Links are there once, with the last ones: two forms of
-// a link would contradict each other.
+// users who were deleted while the dump ran. So are consents, before all that they decide on. Links are
+// there once, with the last ones: two forms of a link would contradict each other.
 const (
 	dumpSettings  dumpPart = ""
 	dumpObjects   dumpPart = "objects"

@@ -155,7 +155,8 @@ func (h handler) reportApplied(ctx context.Context, result apply.Result) {
 		// Logging bills every byte.
 		h.Log.LogAttrs(ctx, slog.LevelInfo, "events applied", slog.String("app", result.App),
 			slog.Int("events", result.Events), slog.Int64("lagMs", lag.Milliseconds()),
-			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead), rare("withheld", result.Withheld),
+			rare("deleted", result.Deleted), rare("refused", result.Refused), rare("ahead", result.Ahead),
+			rare("withheld", result.Withheld),
 			rare("withUnknownObjects", result.WithUnknownObjects), rare("lane", string(result.Lane)))
 	}
 }

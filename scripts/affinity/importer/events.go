@@ -209,8 +209,8 @@ func (c *chunk) refuse(place int, reason string) {
 
 // tally counts the lines that were answered, but for the refused ones.
 func (c *chunk) tally() Tally {
-	t := Tally{Imported: c.counts.Accepted + c.counts.UserDeletions + c.counts.UserConsents + c.counts.UserLinks - c.counts.Present,
-		Equal: c.counts.Present}
+	n := c.counts
+	t := Tally{Imported: n.Accepted + n.UserDeletions + n.UserConsents + n.UserLinks - n.Present, Equal: n.Present}
 	if c.failed {
 		return t
 	}

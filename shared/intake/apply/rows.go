@@ -191,8 +191,8 @@ func (a *Applier) write(ctx context.Context, app config.App, m bus.Message, rows
 	}
 	return Result{
 		Fate: Applied, App: app.ID, Kind: m.Kind, ReceivedAt: m.ReceivedAt, Lane: m.Lane,
-		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Withheld: outcome.Withheld, Superseded: len(left),
-		Ahead: outcome.Ahead,
+		Events: outcome.Applied, Deleted: outcome.Deleted, Refused: outcome.Refused, Superseded: len(left),
+		Ahead: outcome.Ahead, Withheld: outcome.Withheld,
 	}, nil
 }
 

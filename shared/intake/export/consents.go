@@ -61,8 +61,10 @@ func Consents(l *api.ExportedConsents, s consent.Setting, now time.Time) (consen
 		c = append(c, one)
 	}
 	slices.SortFunc(c, func(a, b consent.Consent) int { return int(a.Purpose) - int(b.Purpose) })
-	if twice := slices.CompactFunc(slices.Clone(c), func(a, b consent.Consent) bool { return a.Purpose == b.Purpose }); len(twice) < len(c) {
-		return nil, fault.New(fault.Invalid, "Exported consents must name a purpose once")
+	for i := 1; i < len(c); i++ {
+		if c[i].Purpose == c[i-1].Purpose {
+			return nil, fault.New(fault.Invalid, "Exported consents must name a purpose once")
+		}
 	}
 	return c, nil
 }

@@ -165,8 +165,8 @@ func (v *View) Unclear(from, to int64) bool {
 	})
 }
 
-// Judge says what counts on a surface of the events of many users, by the consents of their rows. The zero Judge is that
-// of an app without purposes: all counts.
+// Judge says what counts on a surface of the events of many users, by the consents of their rows. The zero Judge is
+// that of an app without purposes: all counts.
 type Judge struct {
 	setting Setting
 	on      Surface

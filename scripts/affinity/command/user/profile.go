@@ -74,7 +74,8 @@ func Profile(t *command.Tool) *cobra.Command {
 	flags.IntVar(&q.Limit, "limit", 20, "how many affinities to show")
 	flags.StringVar(&q.HalfLife, "half-life", "",
 		"score by this half-life of the strategy, such as 30 or 12h (default: its first)")
-	flags.StringVar(&q.Surface, "surface", "", "only what counts for a surface of the app, such as rank (default: all that is kept)")
+	flags.StringVar(&q.Surface, "surface", "",
+		"only what counts for a surface of the app, such as rank (default: all that is kept)")
 	flags.StringVar(&q.Consistency, "consistency", "",
 		"eventual, or strong to read the cluster that is written (default: the app's)")
 	return cmd
