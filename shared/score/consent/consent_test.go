@@ -357,3 +357,21 @@ func succeed(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// An app without purposes pays nothing for them.
+func TestNoPurposesCostNothing(t *testing.T) {
+	e := affinity.Event{Type: event.View, Name: "Seen", Time: 1, Counts: []affinity.Count{{Facet: "color", Value: "Red", N: 1}}}
+	row := []byte{1}
+	if n := testing.AllocsPerRun(100, func() {
+		var none Setting
+		view, use := none.Of(nil, Kept, 0)
+		counts, kept := view.Counts(e, 1)
+		judged := none.Judge(Export).View(row)
+		if use != All || !kept || len(counts) != 1 || !view.Keeps(e.Type, e.Name, 1, 1) || judged != nil ||
+			view.Unclear(0, 9) || !view.Any() || none.Both(nil, nil) != nil || none.Counting(nil, e, "", 1) != nil {
+			t.Fatal("not all counts")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

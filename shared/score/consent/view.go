@@ -174,7 +174,12 @@ type Judge struct {
 }
 
 // Judge returns a Judge.
-func (s Setting) Judge(on Surface) Judge { return Judge{s, on, map[string]*View{}} }
+func (s Setting) Judge(on Surface) Judge {
+	if !s.On() {
+		return Judge{}
+	}
+	return Judge{s, on, map[string]*View{}}
+}
 
 // View returns what counts of a user with these consents, as a row has them. Nothing counts of one whose consents are
 // damaged.
