@@ -86,7 +86,7 @@ var layers = []layer{
 	{"shared/profile/view", "score/affinity api app/config event profile profile/links score/strategy", ""},
 	{"shared/intake/refused", "store app/usage cache", ""},
 	{"shared/intake/recent", "score/consent score/schema store cache", ""},
-	{"shared/intake/enrich", "admission score/affinity event/bus catalog app/config event score/schema store cache", ""},
+	{"shared/intake/enrich", "admission score/affinity score/consent event/bus catalog app/config event score/schema store cache", ""},
 	{"shared/intake/warehouse", "score/affinity score/consent event score/schema", ""},
 	{"shared/intake/warehouse/outbox", "score/affinity score/consent app/config intake/warehouse store", ""},
 	{"shared/intake/export", "score/affinity score/consent api intake/enrich event fault profile/links score/schema store", ""},

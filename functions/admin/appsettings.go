@@ -94,7 +94,7 @@ func renderResidency(r config.Residency) *api.AppResidency {
 func renderPurposes(s consent.Setting) (shown []api.AppPurpose) {
 	for _, p := range s.Purposes {
 		shown = append(shown, api.AppPurpose{Name: p.Name, Default: p.Default, Types: texts(p.Types), Names: p.Names,
-			Facets: p.Facets, Surfaces: texts(p.Surfaces)})
+			Facets: p.Facets, Signals: p.Signals, Surfaces: texts(p.Surfaces)})
 	}
 	return shown
 }

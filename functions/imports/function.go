@@ -150,12 +150,13 @@ func (h handler) write(ctx context.Context, app config.App, l lines, receivedAt 
 	if err != nil {
 		return 0, fmt.Errorf("import events of %s: %w", app.ID, err)
 	}
-	if len(l.exported) > 0 {
-		more, err := h.Profiles.Import(ctx, app, l.exported)
+	if exported, withheld := enrich.Admit(app.Purposes, l.exported); len(l.exported) > 0 {
+		outcome.Withheld += withheld
+		more, err := h.Profiles.Import(ctx, app, exported)
 		if err != nil {
 			return 0, fmt.Errorf("import exported events of %s: %w", app.ID, err)
 		}
-		if err := h.written(ctx, app, l.exported, more); err != nil {
+		if err := h.written(ctx, app, exported, more); err != nil {
 			return 0, err
 		}
 		outcome.Add(more)
@@ -207,6 +208,8 @@ func (h handler) importAll(ctx context.Context, app config.App, l lines, receive
 		for i := range rows {
 			rows[i].Strong, rows[i].KeyID = true, l.keyID // an import needs a server's key
 		}
+		rows, withheld := enrich.Admit(app.Purposes, rows)
+		all.Withheld += withheld
 		outcome, err := h.Profiles.Import(ctx, app, rows)
 		if err == nil {
 			err = h.written(ctx, app, rows, outcome)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/ingest"
 	"github.com/affinityengine/affinity/functions/profiles"
 	"github.com/affinityengine/affinity/functions/worker"
 	"github.com/affinityengine/affinity/shared/app/config"
@@ -155,4 +156,47 @@ func (d *deletions) PublishDeletion(_ context.Context, _, _ string, row []byte) 
 	}
 	d.of[text] = true
 	return nil
+}
+
+// An event that denies a purpose which it serves is dropped, whichever way it comes, and what the user has said stays.
+func TestEventsThatCarryConsent(t *testing.T) {
+	s := viewsForRank(t)
+	_, err := s.Backends.CachedConfig.SetPurposes(t.Context(), functiontest.App, []consent.Purpose{
+		{Name: "personal", Default: true, Types: []event.Type{event.View, event.Click}, Surfaces: []consent.Surface{consent.Rank}},
+		{Name: "ads", Default: true, Types: []event.Type{event.Click}, Signals: []string{"ad_storage"}, Surfaces: []consent.Surface{consent.Export}}})
+	must.Succeed(t, err)
+	line := func(user, kind, said string) string {
+		return `{"eventType":"` + kind + `","eventName":"Seen","index":"i","userToken":"` + user + `","filters":["color:Red"],"consent":` + said + `}`
+	}
+	const denied, other = `{"ad_storage":"denied"}`, `{"mail":false,"ads":true}`
+	lines := []string{line("kim", "click", denied), line("kim", "view", denied), line("kim", "click", other)}
+	functiontest.Check(t, imports.New(s.Backends.ForImports()),
+		functiontest.Ask("admin", "POST", "/1/events/import", strings.Join(lines, "\n"), 200, `"accepted":3,"received":3,"deleted":0,"optedOut":0,"withheld":1`),
+		functiontest.Ask("admin", "POST", "/1/events/import", lines[0], 200, `"withheld":1`))
+	in := ingest.New(s.Backends.ForIngest())
+	live := `{"events":[` + line("lee", "click", denied) + `,` + line("lee", "view", denied) + `,` + line("lee", "click", `{"ads":false}`) + `]}`
+	functiontest.Check(t, in,
+		functiontest.Ask("all", "POST", "/1/events", live, 200, "OK"),
+		functiontest.Ask("all", "POST", "/1/events", `{"events":[`+line("max", "click", denied)+`]}`, 200, "OK"),
+		functiontest.Ask("all", "POST", "/1/events", `{"events":[`+line("lee", "click", `{"ads":"no"}`)+`]}`, 422, "expected boolean, granted or denied"))
+	must.Succeed(t, s.Idle(t.Context()))
+	h := profiles.New(s.Backends.ForProfiles())
+	functiontest.Check(t, h,
+		functiontest.Ask("recommendation", "GET", "/1/explain/kim", "", 200, `"accepted":2`),
+		functiontest.Ask("recommendation", "GET", "/1/explain/lee", "", 200, `"accepted":1`),
+		functiontest.Ask("recommendation", "GET", "/1/profiles/max", "", 404, "No profile"),
+		functiontest.Ask("deleteObject", "GET", "/1/consents/lee", "", 200, `{"name":"ads","granted":true,"asked":false}`))
+	must.Succeed(t, s.Backends.Refused.Flush(t.Context()))
+	functiontest.Check(t, in, functiontest.Ask("all", "GET", "/1/events/refused", "", 200, `"No purpose that the event serves is granted, or its own consent denies one":6`))
+	// What a dump has is judged again where it is restored.
+	_, dump := functiontest.Call(admin.New(s.Backends.ForAdmin()), "admin", "GET", "/1/dump", "")
+	restored := ""
+	for text := range strings.Lines(dump) {
+		if strings.Contains(text, `"userToken":"kim"`) {
+			restored += strings.Replace(text, `"mail":false,"ads":true`, `"ad_storage":false`, 1)
+		}
+	}
+	functiontest.Check(t, imports.New(s.Backends.ForImports()),
+		functiontest.Ask("admin", "POST", "/1/events/import?receipts=kept", strings.ReplaceAll(restored, "kim", "new"), 200, `"accepted":2,"received":0,"deleted":0,"optedOut":0,"withheld":1`),
+		functiontest.Ask("admin", "POST", "/1/events/import", strings.ReplaceAll(restored, "kim", "old"), 200, `"withheld":1`))
 }

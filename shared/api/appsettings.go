@@ -84,6 +84,8 @@ type AppPurpose struct {
 	Types  []string `json:"types,omitempty"`
 	Names  []string `json:"names,omitempty"`
 	Facets []string `json:"facets,omitempty"`
+	// Signals are names by which the consent of an event speaks of the purpose, beside Name.
+	Signals []string `json:"signals,omitempty"`
 	// Surfaces are where the app uses what was kept for the purpose; absent for nowhere.
 	Surfaces []string `json:"surfaces,omitempty"`
 }

@@ -68,6 +68,10 @@ type Event struct {
 	// EventID tells events that are otherwise equal apart, up to MaxEventID bytes: two
 	// events with equal content and timestamp, but other ids, both count.
 	EventID string `json:"eventId,omitempty"`
+	// Consent says what this event may be used for: names with true or false, or "granted" or "denied". An event that
+	// denies a purpose of the app which it serves, by its name or by one of its signals, is dropped. Other names do not
+	// matter.
+	Consent map[string]any `json:"consent,omitempty"`
 	// AgentID names the program that sent an EventInstantSearch event. Other
 	// events must not have it.
 	AgentID string `json:"agentID,omitempty"`

@@ -46,6 +46,8 @@ func (p *parser) eventField(name string) error {
 		return p.optionalString(&d.rest.eventID)
 	case "agentID":
 		return p.optionalString(&d.rest.agentID)
+	case "consent":
+		return p.consent()
 	case "timestamp":
 		return p.timestamp()
 	case "objectIDs":
@@ -61,6 +63,32 @@ func (p *parser) eventField(name string) error {
 	default:
 		return p.dec.SkipValue()
 	}
+}
+
+// consent reads what an event says that it may be used for: names with true and false, or "granted" and "denied" as
+// Google's consent mode has them. A name that is there twice is denied if it is once.
+func (p *parser) consent() error {
+	p.draft.Denied = nil
+	switch kind := p.dec.PeekKind(); kind {
+	case jsontext.KindBeginObject:
+	case jsontext.KindNull:
+		return p.dec.SkipValue()
+	default:
+		return p.wrongType("object", kind)
+	}
+	return p.object(func(p *parser, name string) error {
+		value, err := p.dec.ReadValue()
+		switch string(value) {
+		case "false", `"denied"`:
+			if len(p.draft.Denied) <= maxDenied {
+				p.draft.Denied = append(p.draft.Denied, name)
+			}
+		case "true", `"granted"`, "null":
+		default:
+			p.noteType("boolean, granted or denied", value.Kind())
+		}
+		return err
+	})
 }
 
 func (p *parser) timestamp() error {

@@ -32,6 +32,7 @@ const (
 	maxQueryID  = 128  // characters of a query ID
 	maxValueLen = 16   // characters of a price sent as a string
 	maxEventID  = 128  // bytes of an id of the client's
+	maxDenied   = 64   // names of the consent of an event
 )
 
 // Type is the kind of action that an event records.
@@ -69,6 +70,9 @@ type Event struct {
 	// Call is the ID of the call that the event is part of, if the engine remembers the time
 	// of the call (see CallID). A decoded event has none.
 	Call string
+
+	// Denied are the names of the consent that the event carries which it denies.
+	Denied []string
 
 	ObjectIDs []string // distinct, in order of first mention
 	Filters   []Filter // distinct, in order of first mention

@@ -100,6 +100,7 @@ const (
 	msgValueLong        = "Value must be a number or a string of at most 16 characters"
 	msgCurrency         = "Currency must be a code of three letters"
 	msgEventIDLong      = "EventId must be at most 128 bytes long"
+	msgConsentLong      = "Consent must deny at most 64 names"
 	msgAgentIDType      = "Only event of type instantsearch should specify the agentID attribute"
 )
 

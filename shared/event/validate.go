@@ -255,6 +255,8 @@ func checkRest(d *draft, _ *Rules) string {
 		return msgCurrency
 	case d.rest.agentID != "" && d.Type != InstantSearch:
 		return msgAgentIDType
+	case len(d.Denied) > maxDenied:
+		return msgConsentLong
 	case len(d.rest.eventID) > maxEventID:
 		return msgEventIDLong
 	}

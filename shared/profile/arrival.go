@@ -20,7 +20,8 @@ func (d *adder) arrive(to []affinity.Arrival, row store.User, view *consent.View
 	if row.Excludes(e.Type, e.Time, math.MaxInt64) || !view.Keeps(e.Type, e.Name, e.Time, math.MaxInt64) {
 		return to, true // whatever its receipt
 	}
-	if receipt := e.ReceivedAt(); row.Excludes(e.Type, e.Time, receipt) || cell.Dropped(e.Time, receipt) {
+	receipt := e.ReceivedAt()
+	if row.Excludes(e.Type, e.Time, receipt) || cell.Dropped(e.Time, receipt) {
 		return to, false // another delivery of it may count, and has the filters of this one now
 	}
 	time := position(e).Time
@@ -33,7 +34,7 @@ func (d *adder) arrive(to []affinity.Arrival, row store.User, view *consent.View
 	if view != nil && view.Unclear(time, time+1) {
 		return to, false // so may another delivery, for more purposes
 	}
-	counts, kept := view.Counts(arrived, e.ReceivedAt())
+	counts, kept := view.Counts(arrived, receipt)
 	if arrived.Counts = counts; !kept {
 		return to, false
 	}

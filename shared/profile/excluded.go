@@ -39,7 +39,8 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 			o.Deleted++
 			continue
 		}
-		later, covered := e.Time > now+w.reach(), row.Deleted().Covers(e.Time, e.ReceivedAt())
+		receipt := e.ReceivedAt()
+		later, covered := e.Time > now+w.reach(), row.Deleted().Covers(e.Time, receipt)
 		if later || covered && row.Settled {
 			o.Ahead++
 		}
@@ -48,7 +49,7 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 			o.Refused++
 		case covered, later && row.ReceivedUntil > now-concurrency: // perhaps received before the deletion
 			o.Deleted++
-		case !kept[e.User].Keeps(e.Type, e.Name, e.Time, e.ReceivedAt()):
+		case !kept[e.User].Keeps(e.Type, e.Name, e.Time, receipt):
 			o.Withheld++
 			unkept = append(unkept, *e)
 			continue
@@ -59,7 +60,7 @@ func (w *writer) dropExcluded(ctx context.Context, app config.App, events []stor
 		dropped = append(dropped, *e)
 	}
 	err = w.logs.of(app).DropExcluded(ctx, dropped, func(user string) store.User { return rows[user] })
-	if err == nil {
+	if err == nil && len(unkept) > 0 {
 		err = w.logs.of(app).DropExcluded(ctx, unkept, func(user string) store.User { return excludingAll(rows[user]) })
 	}
 	if err == nil {

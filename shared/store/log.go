@@ -55,6 +55,9 @@ type LogEvent struct {
 	// Call is the ID of the call that the event is part of, if the call is remembered. It is
 	// not in the row. The one who drops the event forgets the call.
 	Call string
+	// Denied are the names that the consent of the event denies. They are not in the row: only events that may be used
+	// for all that they serve get one.
+	Denied []string
 }
 
 // MoveTo gives the row the time of its event, which has been moved (event.Event.At).

@@ -7,8 +7,10 @@
 package track
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/api"
@@ -68,6 +70,10 @@ type Call struct {
 	// the call does not say it: SDKs say it once for a batch.
 	SentAt string
 
+	// Consent is context.consent.categoryPreferences: what the event may be used for. Values of other forms than
+	// the engine reads are not there.
+	Consent map[string]any
+
 	anonymous, previous string // anonymousId and previousId
 	named               bool   // the call has a userId
 
@@ -100,6 +106,7 @@ func Parse(raw []byte) (Call, error) {
 		SentAt            instant         `json:"sentAt"`
 		Timestamp         instant         `json:"timestamp"`
 		OriginalTimestamp instant         `json:"originalTimestamp"`
+		Context           json.RawMessage `json:"context"`    // it may be anything, too
 		Properties        json.RawMessage `json:"properties"` // of a page it may be anything
 	}
 	if reason := fault.NotUTF8(raw); reason != "" {
@@ -117,6 +124,7 @@ func Parse(raw []byte) (Call, error) {
 	if c.Type != Track && c.Type != "" {
 		return c, nil
 	}
+	c.Consent = carried(sent.Context)
 	c.wrong.note(ofName, "", "event", aString, sent.Event.got)
 	c.wrong.note(ofUser, "", "userId", anID, sent.UserID.got) // that of anonymousId would be another profile
 	if c.UserToken == "" {
@@ -132,6 +140,24 @@ func Parse(raw []byte) (Call, error) {
 		c.read(sent.Properties, s.v1)
 	}
 	return c, nil
+}
+
+// carried returns what a context says of consent.
+func carried(context []byte) map[string]any {
+	const member = "categoryPreferences"
+	var sent struct {
+		Consent struct {
+			Preferences map[string]any `json:"categoryPreferences"`
+		} `json:"consent"`
+	}
+	if !bytes.Contains(context, []byte(member)) || json.Unmarshal(context, &sent) != nil {
+		return nil
+	}
+	maps.DeleteFunc(sent.Consent.Preferences, func(_ string, said any) bool {
+		_, plain := said.(bool)
+		return !plain && said != "granted" && said != "denied"
+	})
+	return sent.Consent.Preferences
 }
 
 // anID is what the fields of users and products must be.
@@ -228,7 +254,7 @@ func (c Call) Events() ([]api.Event, error) {
 		return nil, cmp.Or(c.wrong[ofObjects], ErrObjects)
 	}
 	one := api.Event{EventType: c.EventType, EventName: c.Name, UserToken: c.UserToken, Index: c.Index,
-		EventID: c.MessageID}
+		EventID: c.MessageID, Consent: c.Consent}
 	if c.Time != "" {
 		at, err := event.ParseTime(c.Time)
 		if err != nil {

@@ -3,6 +3,7 @@ package track_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -171,5 +172,20 @@ func TestLongMessageID(t *testing.T) {
 	}
 	if len(ids) != 2 {
 		t.Errorf("%v: want two", ids)
+	}
+}
+
+func TestCallsCarryConsent(t *testing.T) {
+	for context, want := range map[string]map[string]any{
+		`{}`:     nil,
+		`"page"`: nil,
+		`{"consent":{"categoryPreferences":{"Advertising":false,"Analytics":true,"ad_storage":"denied"}}}`: {"Advertising": false, "Analytics": true, "ad_storage": "denied"},
+		`{"consent":{"categoryPreferences":{"Advertising":0,"Analytics":"no","Functional":null}}}`:         {},
+		`{"consent":{"categoryPreferences":["Advertising"]}}`:                                              nil,
+	} {
+		events, err := events(t, `{"type":"track","event":"Product Viewed","userId":"ann","properties":{"product_id":"1"},"context":`+context+`}`)
+		if err != nil || len(events) != 1 || !maps.Equal(events[0].Consent, want) {
+			t.Errorf("%s: %+v, %v", context, events, err)
+		}
 	}
 }

@@ -45,6 +45,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	for i := range rows {
 		rows[i].Strong, rows[i].KeyID = m.Evidence == bus.StrongEvidence, m.Key
 	}
+	rows, withheld := enrich.Admit(app.Purposes, rows)
 	incomplete := enrich.Incomplete(events, m.Objects)
 	known, err := a.unknownInLog(ctx, app, incomplete)
 	if err != nil {
@@ -56,6 +57,7 @@ func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	}
 	result, err := a.write(ctx, app, m, kept, left)
 	result.WithUnknownObjects = len(incomplete)
+	result.Withheld += withheld
 	if err == nil && a.Sample != nil {
 		a.Sample(app.ID, app.Purposes, kept, result.Deleted+result.Refused+result.Withheld > 0)
 	}

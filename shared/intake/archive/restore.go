@@ -104,6 +104,11 @@ func (r *Restorer) Restore(ctx context.Context, app config.App, events []Event) 
 		return ok
 	})
 	all.Present = given - len(missing)
+	n := len(missing)
+	missing = slices.DeleteFunc(missing, func(e Event) bool {
+		return app.Purposes.Denies(e.Row.Denied, e.Row.Type, e.Row.Name)
+	})
+	all.Withheld = n - len(missing)
 	// The request that wrote these rows may have ended before it marked their users.
 	if len(present) > 0 {
 		if err := r.Profiles.Abandon(ctx, app, present); err != nil {

@@ -2,10 +2,12 @@ package enrich
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -97,7 +99,7 @@ func (c *counter) logEvent(e *event.Event, user string, time int64, id string, r
 	named := schema.ObjectsOf(e)
 	return store.LogEvent{
 		User: user, Time: time, ID: id, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Known: e.AuthenticatedUserToken, Counts: c.counts(e), Receipt: receivedAt,
+		Denied: e.Denied, Known: e.AuthenticatedUserToken, Counts: c.counts(e), Receipt: receivedAt,
 		Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}
 }
@@ -198,4 +200,15 @@ func countsOf(filters []bus.Filter) []affinity.Count {
 		counts[i] = affinity.Count{Facet: f[0], Value: f[1], N: 1}
 	}
 	return counts
+}
+
+// Admit returns the events that may be used for all purposes of an app that they serve, by the consent that they carry,
+// and how many others there are. It reuses the memory of the list. What an event says decides on this event alone, and
+// so whatever its user has said, in which order, and how often it is delivered.
+func Admit(of consent.Setting, events []store.LogEvent) (admitted []store.LogEvent, withheld int) {
+	if !of.On() {
+		return events, 0
+	}
+	admitted = slices.DeleteFunc(events, func(e store.LogEvent) bool { return of.Denies(e.Denied, e.Type, e.Name) })
+	return admitted, len(events) - len(admitted)
 }

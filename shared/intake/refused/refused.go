@@ -43,9 +43,9 @@ const (
 // events are accepted, and refused when they are applied.
 const OptedOut = "The user has opted out of this type of event"
 
-// Withheld is the reason of events that serve no purpose which their users grant. They are accepted, and dropped when
-// they are applied.
-const Withheld = "The user grants no purpose that the event serves"
+// Withheld is the reason of events that serve no purpose which their users grant, and of those that carry a consent
+// which denies a purpose that they serve. They are accepted, and dropped when they are applied.
+const Withheld = "No purpose that the event serves is granted, or its own consent denies one"
 
 // Ahead is the reason of events that the clock of a machine keeps from counting, because it
 // was wrong. They are accepted, and their time is too far ahead, or a deletion or an opt-out

@@ -375,3 +375,29 @@ func TestNoPurposesCostNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestCarriedConsent(t *testing.T) {
+	s := settingOf(t, Purpose{Name: "personal", Types: []event.Type{event.View}}, Purpose{Name: "ads", Types: []event.Type{event.View, event.Click}, Names: []string{"Ad"}, Signals: []string{"ad_storage"}})
+	for _, c := range []struct {
+		typ    event.Type
+		name   string
+		denied []string
+		want   bool
+	}{
+		{event.View, "Ad", nil, false},
+		{event.View, "Ad", []string{"mail", "ad_user_data", "Ads"}, false},
+		{event.View, "Ad", []string{"mail", "ad_storage"}, true},
+		{event.View, "Ad", []string{"ads"}, true},
+		{event.View, "Ad", []string{"personal"}, true},
+		{event.View, "Seen", []string{"ads"}, false},
+		{event.Click, "Ad", []string{"personal"}, false},
+		{event.Conversion, "Ad", []string{"personal", "ads"}, false},
+	} {
+		if got := s.Denies(c.denied, c.typ, c.name); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if (Setting{}).Denies([]string{"ads"}, event.View, "Ad") {
+		t.Error("an app without purposes drops an event")
+	}
+}

@@ -19,6 +19,9 @@ type Purpose struct {
 	Types  []event.Type `json:"types,omitempty"`
 	Names  []string     `json:"names,omitempty"`
 	Facets []string     `json:"facets,omitempty"`
+	// Signals are names by which the consent of an event speaks of the purpose, beside Name: of consent platforms, such
+	// as ad_storage.
+	Signals []string `json:"signals,omitempty"`
 	// Surfaces are where events are used that were kept for the purpose.
 	Surfaces []Surface `json:"surfaces,omitempty"`
 }
@@ -105,7 +108,8 @@ func (p *Purpose) check() error {
 			return fault.New(fault.Invalid, "purpose %q: surface %.50q must be one of %v", p.Name, s, surfaces)
 		}
 	}
-	for what, list := range map[string][]string{"names": p.Names, "facets": p.Facets} {
+	for what, list := range map[string][]string{"names": p.Names, "facets": p.Facets,
+		"signals": p.Signals} {
 		if len(list) > maxListed {
 			return fault.New(fault.Invalid, "purpose %q: may list %d %s, and these are %d", p.Name, maxListed, what,
 				len(list))
@@ -123,7 +127,8 @@ func (p *Purpose) check() error {
 func (s Setting) Equal(o Setting) bool {
 	return s.Last == o.Last && slices.EqualFunc(s.Purposes, o.Purposes, func(a, b Purpose) bool {
 		return a.Name == b.Name && a.Number == b.Number && a.Default == b.Default && slices.Equal(a.Types, b.Types) &&
-			slices.Equal(a.Names, b.Names) && slices.Equal(a.Facets, b.Facets) && slices.Equal(a.Surfaces, b.Surfaces)
+			slices.Equal(a.Names, b.Names) && slices.Equal(a.Facets, b.Facets) && slices.Equal(a.Surfaces, b.Surfaces) &&
+			slices.Equal(a.Signals, b.Signals)
 	})
 }
 
@@ -145,6 +150,16 @@ func (s Setting) Unserved() []event.Type {
 // serves reports whether events of a type and name serve the purpose.
 func (p *Purpose) serves(typ event.Type, name string) bool {
 	return within(p.Types, typ) && within(p.Names, name)
+}
+
+// Denies reports whether an event serves a purpose of which the consent that it carries denies a name. Names of no
+// purpose do not matter.
+func (s Setting) Denies(denied []string, typ event.Type, name string) bool {
+	return len(denied) > 0 && slices.ContainsFunc(s.Purposes, func(p Purpose) bool {
+		return p.serves(typ, name) && slices.ContainsFunc(denied, func(said string) bool {
+			return said == p.Name || slices.Contains(p.Signals, said)
+		})
+	})
 }
 
 // within reports whether a list, of which an empty one means all, holds a value.

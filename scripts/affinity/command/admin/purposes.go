@@ -25,10 +25,12 @@ func (a *appTool) purposesCommand() *cobra.Command {
 			"In an app with purposes an event counts if it serves one that the user grants (affinity consent).\n\n" +
 			"The file is a JSON list, which replaces the purposes of before:\n\n" +
 			`  [{"name": "personalization", "default": true, "surfaces": ["rank", "boosts", "feeds"]},` + "\n" +
-			`   {"name": "ads", "types": ["view"], "facets": ["brand"], "surfaces": ["segments", "export"]}]` + "\n\n" +
+			`   {"name": "ads", "types": ["view"], "facets": ["brand"], "surfaces": ["segments", "export"],` + "\n" +
+			`    "signals": ["ad_storage", "Advertising"]}]` + "\n\n" +
 			"types, names and facets say which events and facets serve a purpose: all where a list is absent. surfaces\n" +
 			"say where it lets the app use them: nowhere without. default says whether users grant it who were never\n" +
-			"asked. A change makes all profiles of the app be computed again, and deletes nothing.",
+			"asked. signals are names, beside that of the purpose, by which the consent that an event carries may deny it: such\n" +
+			"an event is dropped. A change makes all profiles of the app be computed again, and deletes nothing.",
 		Example: "  affinity app purposes shop\n" +
 			"  affinity app purposes shop --file purposes.json\n" +
 			"  affinity app purposes shop --off",
@@ -114,6 +116,9 @@ func servedBy(p consent.Purpose) string {
 	}
 	if len(p.Facets) > 0 {
 		words += ", by the facets " + list(p.Facets, "")
+	}
+	if len(p.Signals) > 0 {
+		words += ", unless they deny " + list(p.Signals, "")
 	}
 	return words
 }
