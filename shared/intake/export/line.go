@@ -259,7 +259,8 @@ func logEvent(l *api.ExportedEvent, now time.Time, received int64) (store.LogEve
 	}
 	return store.LogEvent{
 		User: e.UserToken, Time: l.Time, ID: l.ID, Type: e.Type, Name: e.Name, Index: named.Index, ObjectIDs: named.ObjectIDs,
-		Counts: counts, Denied: e.Denied, Receipt: received, Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
+		Counts: counts, Denied: e.Denied, Receipt: received,
+		Original: original.Append(make([]byte, 0, len(e.Raw)+len(e.Index)+64)),
 	}, e, nil
 }
 

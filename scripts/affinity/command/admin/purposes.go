@@ -29,8 +29,8 @@ func (a *appTool) purposesCommand() *cobra.Command {
 			`    "signals": ["ad_storage", "Advertising"]}]` + "\n\n" +
 			"types, names and facets say which events and facets serve a purpose: all where a list is absent. surfaces\n" +
 			"say where it lets the app use them: nowhere without. default says whether users grant it who were never\n" +
-			"asked. signals are names, beside that of the purpose, by which the consent that an event carries may deny it: such\n" +
-			"an event is dropped. A change makes all profiles of the app be computed again, and deletes nothing.",
+			"asked. signals are names, beside that of the purpose, by which the consent that an event carries may deny\n" +
+			"it: such an event is dropped. A change makes all profiles of the app be computed again, and deletes nothing.",
 		Example: "  affinity app purposes shop\n" +
 			"  affinity app purposes shop --file purposes.json\n" +
 			"  affinity app purposes shop --off",

@@ -84,7 +84,8 @@ func (s *summary) addObjects(a importer.ObjectsAnswer, index string) {
 // addEvents adds the last file of events, or an archive. line and equal are as for tallied.
 func (s *summary) addEvents(a api.ImportAnswer, line, equal string) {
 	s.Events = &eventsSummary{fileSummary: s.file(), Received: a.Received, Deleted: a.Deleted, OptedOut: a.OptedOut,
-		Withheld: a.Withheld, OutsideRetention: a.OutsideRetention, Present: a.Present, UnknownObjects: a.UnknownObjects, Kinds: s.im.Kinds(),
+		Withheld: a.Withheld, OutsideRetention: a.OutsideRetention, Present: a.Present,
+		UnknownObjects: a.UnknownObjects, Kinds: s.im.Kinds(),
 		tallied: tallied(s.im, line, equal)}
 }
 
