@@ -159,3 +159,21 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// An export has what counts for a purpose of the surface export, by what users had said when the dump began.
+func TestExportByPurposes(t *testing.T) {
+	const purposes = `,"purposes":[{"name":"ads","default":false,"types":["view"],"facets":["brand"],"surfaces":["export"]},{"name":"stats","default":true,"names":["Other"],"surfaces":["export"]},{"name":"personal","default":true,"surfaces":["rank"]}]}}`
+	said := func(user, state string) string {
+		return fmt.Sprintf(`{"exportedConsents":{"userToken":%q,"purposes":[{"name":"ads",%s"askedAt":"2026-11-20T09:00:00.000Z","since":"2026-11-20T09:00:00.000Z","receivedUntil":"2026-11-20T09:00:01.000Z"}]}}`+"\n", user, state)
+	}
+	lines := strings.Replace(head, "}}\n", purposes+"\n", 1) + segment + said("ann", `"granted":true,`) + said("bob", `"granted":false,`) + said("dan", "") +
+		eventLine("ann", "aaaaaaaaaaa", "view", nine) + eventLine("ann", "aaaaaaaaaab", "conversion", nine) + eventLine("ann", "aaaaaaaaaac", "view", nine-48*3_600_000) +
+		eventLine("bob", "bbbbbbbbbbb", "view", nine) + eventLine("dan", "ddddddddddd", "view", nine) + eventLine("eve", "eeeeeeeeeee", "view", nine) +
+		strings.ReplaceAll(eventLine("eve", "eeeeeeeeeef", "view", nine), "Seen", "Other") + said("bob", `"granted":true,`) + end
+	folder, done, err := exported(t, lines)
+	must.Succeed(t, err)
+	events, _ := usersOf(t, folder)
+	if !slices.Equal(events, []string{"ann view", "eve view"}) {
+		t.Errorf("the files have events of %v, %+v", events, done)
+	}
+}

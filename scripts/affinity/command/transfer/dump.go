@@ -25,10 +25,11 @@ func Dump(t *command.Tool) *cobra.Command {
 		Use:   "dump",
 		Short: "Write all that the app has to a file, for `affinity restore`",
 		Long: "Write all that the app has, one JSON document a line: its strategy, the settings of its indexes, feeds, saved segments,\n" +
-			"the objects, who was deleted or has opted out, every event in the retention with its id, its time of receipt and the\n" +
-			"filters that it counts for, and the links of tokens. `affinity restore` brings it into another engine, a local one or one in\n" +
-			"the cloud: the app there then has the same profiles. If the command is interrupted, run it again with the same --out: it goes on behind the last\n" +
-			"page that is whole. The last line of a complete dump is {\"exportEnd\":...}.\n" +
+			"the objects, what users have said of purposes, who was deleted or has opted out, every event in the retention with its\n" +
+			"id, its time of receipt and the filters that it counts for, and the links of tokens. `affinity restore` brings it into\n" +
+			"another engine, a local one or one in the cloud: the app there then has the same profiles. If the command is\n" +
+			"interrupted, run it again with the same --out: it goes on behind the last page that is whole. The last line of a\n" +
+			"complete dump is {\"exportEnd\":...}.\n" +
 			"\n" +
 			"Each page is as of the time at which it is read, and what is still on its way is not in it. For an exact copy stop\n" +
 			"sending events, and wait a minute. Keys, limits and the retention are the operator's and are not in a dump. A deletion\n" +

@@ -32,8 +32,8 @@ func Restore(t *command.Tool) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Restore a dump into the app",
 		Long: "Restore FILE, which `affinity dump` wrote, into the app (- for standard input; plain or gzip): the strategy, the settings of\n" +
-			"indexes, feeds, saved segments, objects, deletions and opt-outs of users, the events with their ids, times of receipt and filters,\n" +
-			"and the links of tokens. The app may have another id than that of the dump, and data of its own: events that it has count once,\n" +
+			"indexes, feeds, saved segments, objects, what users have said of purposes, deletions and opt-outs, the events with their\n" +
+			"ids, times of receipt and filters, and the links of tokens. The app must have the purposes of the dump. The app may have another id than that of the dump, and data of its own: events that it has count once,\n" +
 			"users who are deleted in one of the two are deleted, and links that contradict those of the app are left out.\n" +
 			"\n" +
 			"Running the same command again resumes a restore. --from-line skips what is restored; an error names the line. The key needs\n" +
