@@ -22,6 +22,7 @@ locals {
     { for name in keys(var.dedicated_tables) : "dedicated_tables/${name}" => 1 },
     { for name, c in var.customers : "customers/${name}" => 1 if c.dedicated },
     { "generation/${coalesce(var.generation, "-")}" = 1 },
+    { for id in compact([var.location_secret]) : "location_secret/${id}" => 1 },
   )
   forever = 1000000 # more days than a retention can have
 
@@ -58,9 +59,10 @@ locals {
 
   # Those that need another apply first: a protection would stop this one half-way.
   steps = {
-    data_regions = "the region's data, and the events and tasks that wait there, would be deleted. Put it back with draining = true, move its apps away, and apply deletion_protection = false first"
-    customers    = "the events and tasks that wait for the dedicated customer would be deleted. Put the customer back with draining = true, and apply that first"
-    generation   = "the queues would be replaced, and the tasks that wait deleted. Only a new deployment may have another generation"
+    data_regions    = "the region's data, and the events and tasks that wait there, would be deleted. Put it back with draining = true, move its apps away, and apply deletion_protection = false first"
+    customers       = "the events and tasks that wait for the dedicated customer would be deleted. Put the customer back with draining = true, and apply that first"
+    location_secret = "under another secret no location of a user is found, and users would begin again in other regions. It never changes"
+    generation      = "the queues would be replaced, and the tasks that wait deleted. Only a new deployment may have another generation"
   }
 
   amount_texts = { for what in ["point_in_time_recovery", "secured_keys"] : what => { "0" = "false", "1" = "true" } }

@@ -119,3 +119,10 @@ func (e *Engine) forgotten(ctx context.Context, app config.App, token string, ro
 	}
 	return e.env.store.Events.LogIsEmpty(ctx, app.ID, token)
 }
+
+// ForgetUnused removes the locations of tokens that nobody has written for, in a region that users leave and where
+// nobody has a row. It reports whether none is left.
+func (r Residents) ForgetUnused(ctx context.Context, app config.App, region string) (bool, error) {
+	young, err := r.engine.env.regions.finder.ForgetUnused(ctx, app, region)
+	return young == 0, err
+}

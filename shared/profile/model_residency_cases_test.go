@@ -201,6 +201,13 @@ func forgettable(region uint8, procs ...placeProc) placeWorld {
 	return w
 }
 
+// neverBegan is a token with an old location in region 1 and no row.
+func neverBegan(procs ...placeProc) placeWorld {
+	w := forgettable(1, procs...)
+	w.rows[1] = placeRow{}
+	return w
+}
+
 func (w placeWorld) dying(crashes, lost uint8) placeWorld {
 	w.crashes, w.lost = crashes, lost
 	return w
@@ -252,6 +259,7 @@ var residencyCases = map[string]placeModel{
 	"a token is forgotten, two messages": {start: forgettable(1, forgetsAway, arrivesBy(1, 1), arrivesBy(1, 0)).dying(1, 0)},
 	"a token is forgotten, and moves":    {start: forgettable(1, forgetsAway, movesTo(0), arrivesBy(1, 0))},
 	"a token is forgotten, and deleted":  {start: forgettable(1, forgetsAway, deletesTo(1, 0), arrivesBy(1, 1)).dying(1, 0)},
+	"a token that never began":           {start: neverBegan(forgetsAway, arrivesBy(1, 0), movesTo(0)).dying(1, 0)},
 	"two forget a token":                 {start: forgettable(1, forgetsAway, forgetsAway, arrivesBy(1, 0)).dying(1, 0)},
 }
 

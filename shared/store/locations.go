@@ -85,9 +85,18 @@ func (l Location) write() *bigtable.Mutation {
 func (s Locations) Copy(ctx context.Context, app, user string, to Location) error {
 	key, err := s.locationKey(app, user)
 	if err == nil {
-		err = s.tables.of(app, allUsers).locations.Apply(ctx, key, to.write())
+		err = s.copyLocation(ctx, app, key, to)
 	}
-	if err != nil {
+	return err
+}
+
+// Uncopy deletes the row of a key.
+func (s Locations) Uncopy(ctx context.Context, app, key string) error {
+	return s.copyLocation(ctx, app, key, Location{})
+}
+
+func (s *Store) copyLocation(ctx context.Context, app, key string, to Location) error {
+	if err := s.tables.of(app, allUsers).locations.Apply(ctx, key, to.write()); err != nil {
 		return fmt.Errorf("copy a location of app %s: %w", app, err)
 	}
 	return nil
@@ -100,6 +109,33 @@ func (s Locations) Change(ctx context.Context, app, user string, from, to Locati
 	if err != nil {
 		return false, err
 	}
+	return s.changeLocation(ctx, app, key, from, to)
+}
+
+// Remove is Change to no location, by the key of the row.
+func (s Locations) Remove(ctx context.Context, app, key string, from Location) (bool, error) {
+	return s.changeLocation(ctx, app, key, from, Location{})
+}
+
+// Each calls fn with each location of an app, and the key of its row.
+func (s Locations) Each(ctx context.Context, app string, fn func(key string, l Location) error) error {
+	var failed error
+	err := s.tables.of(app, allUsers).locations.ReadRows(ctx, bigtable.PrefixRange(app+","), func(row bigtable.Row) bool {
+		for _, item := range row[familyLocation] {
+			var l Location
+			if l, failed = parseLocation(item.Value); failed == nil {
+				failed = fn(row.Key(), l)
+			}
+		}
+		return failed == nil
+	}, newestCells)
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("read the locations of app %s: %w", app, err)
+	}
+	return nil
+}
+
+func (s *Store) changeLocation(ctx context.Context, app, key string, from, to Location) (bool, error) {
 	cell := []bigtable.Filter{bigtable.ColumnFilter(columnRegion), bigtable.LatestNFilter(1)}
 	change := bigtable.NewCondMutation(bigtable.ChainFilters(cell...), nil, to.write())
 	if from != (Location{}) {
@@ -108,7 +144,7 @@ func (s Locations) Change(ctx context.Context, app, user string, from, to Locati
 		change = bigtable.NewCondMutation(bigtable.ChainFilters(cell...), to.write(), nil)
 	}
 	var matched bool
-	err = retryAtomic(ctx, func() error {
+	err := retryAtomic(ctx, func() error {
 		return s.tables.of(app, allUsers).locations.Apply(ctx, key, change, bigtable.GetCondMutationResult(&matched))
 	})
 	if err != nil {

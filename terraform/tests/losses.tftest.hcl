@@ -20,6 +20,7 @@ override_data {
       "dedicated_tables/big/1",
       "customers/acme/1",
       "generation/-/1",
+      "location_secret/affinity-locations/1",
     ] : { name = "applied/${name}", content_type = "", media_link = "", self_link = "", storage_class = "" }]
   }
 }
@@ -37,13 +38,14 @@ variables {
   warehouse              = true
   data_regions           = { us = { region = "us-central1" } }
   dedicated_tables       = { big = {} }
+  location_secret        = "affinity-locations"
   customers              = { acme = { host = "acme.example.com", app_id = "acme_shop", dedicated = true, max_instances = 1 } }
   run_quota              = { cpu = 100, memory_gib = 100 }
 }
 
 run "unchanged" {
   assert {
-    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "generation/-/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1", "warehouse_days/400"]
+    condition     = keys(google_storage_bucket_object.applied) == ["archive_days/30", "backup_days/7", "customers/acme/1", "data_regions/us/1", "dedicated_tables/big/1", "generation/-/1", "location_secret/affinity-locations/1", "longest_retention_days/365", "point_in_time_recovery/1", "replay_days/3", "secured_keys/1", "warehouse_days/400"]
     error_message = "The list of what this apply keeps is ${jsonencode(keys(google_storage_bucket_object.applied))}."
   }
 
@@ -210,6 +212,16 @@ run "another_generation" {
 
   variables {
     generation = "2"
+  }
+
+  expect_failures = [terraform_data.losses]
+}
+
+run "another_location_secret" {
+  command = plan
+
+  variables {
+    location_secret = "another"
   }
 
   expect_failures = [terraform_data.losses]

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/must"
@@ -29,5 +30,23 @@ func TestRegionIsLeft(t *testing.T) {
 	}
 	if len(r.Regions) != 2 || len(r.Leave) > 0 || r.Map["JP"] != "us" || r.Map["US"] != "us" {
 		t.Errorf("the setting is %s", r)
+	}
+}
+
+// In an app whose users all live in its region, the question whether they do costs one look at what the process keeps of
+// the app, as its limits do.
+func TestOtherAppsPayOneLook(t *testing.T) {
+	s := config.NewMemory()
+	must.Succeed(t, s.CreateApp(t.Context(), config.App{ID: "shop", Region: "eu"}))
+	cached := config.NewCached(s, time.Minute)
+	limits := func() { _, err := cached.Limits(t.Context(), "shop"); must.Succeed(t, err) }
+	ask := func() {
+		if _, resident, err := cached.Resident(t.Context(), "shop"); err != nil || resident {
+			t.Error(resident, err)
+		}
+	}
+	limits()
+	if asked, look := testing.AllocsPerRun(100, ask), testing.AllocsPerRun(100, limits); asked > look {
+		t.Errorf("%v allocations, and %v of the limits", asked, look)
 	}
 }

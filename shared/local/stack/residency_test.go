@@ -240,6 +240,7 @@ func TestDeletedResidentsAreForgotten(t *testing.T) {
 		wantStatus(t, v.s, http.StatusOK, "PUT", "/1/users/"+user+"/region", `{"region":"us"}`)
 		wantStatus(t, v.s, http.StatusOK, "POST", "/1/events", `{"events":[{"eventType":"view","eventName":"Seen","index":"i","userToken":"`+user+`","objectIDs":["1"]}]}`)
 	}
+	wantStatus(t, v.s, http.StatusOK, "PUT", "/1/users/unborn/region", `{"region":"us"}`)
 	idle(t, v.s)
 	wantStatus(t, v.s, http.StatusOK, "DELETE", "/1/profiles/deleted", "")
 	idle(t, v.s)
@@ -249,9 +250,27 @@ func TestDeletedResidentsAreForgotten(t *testing.T) {
 	v.s.Backends.Residents.SetSettle(0)
 	must.Succeed(t, v.s.Backends.Residents.Nightly(t.Context(), "demo", job.Night{Date: "2026-11-30"}))
 	waitForJobs(t, v.s, v.s.Backends.Residents.Jobs)
+	v.forgotten(2)
+	v.livesIn("living", "us")
+
+	v.live(config.Residency{Mode: config.ResidencyOn, Leave: map[string]string{"us": "eu"}})
+	app, err := v.s.Backends.Config.App(t.Context(), "demo")
+	must.Succeed(t, err)
+	must.Succeed(t, v.s.Backends.Residents.Leave(t.Context(), app))
+	waitForJobs(t, v.s, v.s.Backends.Residents.Jobs)
+	v.livesIn("living", "eu")
+	v.livesIn("unborn", "eu")
+	if app, err = v.s.Backends.Config.App(t.Context(), "demo"); err != nil || len(app.Residency.Regions) != 1 {
+		t.Errorf("the setting is %s (%v)", app.Residency, err)
+	}
+}
+
+// forgotten checks that nothing is left of a user who was deleted, and how many locations each region has.
+func (v visitors) forgotten(want int) {
+	v.t.Helper()
 	for _, instance := range []string{stack.Instance, stack.Instance + "-us"} {
 		users, locations := "", 0
-		eachRow(t, bigtableAt(t, v.s, instance), func(table store.Table, row bigtable.Row) {
+		eachRow(v.t, bigtableAt(v.t, v.s, instance), func(table store.Table, row bigtable.Row) {
 			switch table.Name {
 			case store.TableUsers:
 				users += row.Key()
@@ -259,9 +278,8 @@ func TestDeletedResidentsAreForgotten(t *testing.T) {
 				locations++
 			}
 		})
-		if strings.Contains(users, "deleted") || locations != 1 {
-			t.Errorf("%s has %d locations, and of users the rows %s", instance, locations, users)
+		if strings.Contains(users, "deleted") || locations != want {
+			v.t.Errorf("%s has %d locations, and of users the rows %s", instance, locations, users)
 		}
 	}
-	v.livesIn("living", "us")
 }

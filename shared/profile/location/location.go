@@ -20,6 +20,9 @@ import (
 // archive keeps 30, and a backup is restored for 90.
 const Lasting = 91 * 24 * time.Hour
 
+// unused is the age from which on a location goes that names a region which users leave, if nobody has a row there.
+const unused = 2 * time.Hour
+
 // most bounds the locations that a process remembers.
 const most = 1 << 16
 
@@ -102,7 +105,11 @@ func (f *Finder) Region(ctx context.Context, app config.App, token, rule string)
 func (f *Finder) RegionNow(ctx context.Context, app config.App, token, rule string) (string, error) {
 	for {
 		l, err := f.location(ctx, app, token, rule, f.Look)
-		if err != nil || f.now().Sub(time.UnixMicro(l.Since)) < Lasting/2 {
+		lasting := Lasting
+		if app.Residency.Leave[l.Region] != "" {
+			lasting = unused
+		}
+		if err != nil || f.now().Sub(time.UnixMicro(l.Since)) < lasting/2 {
 			return l.Region, err
 		}
 		if _, err := f.Touch(ctx, app, token, l, l.Region); err != nil {
@@ -130,6 +137,33 @@ func (f *Finder) location(ctx context.Context, app config.App, token, rule strin
 func (f *Finder) Forget(ctx context.Context, app config.App, token string, from store.Location) (bool, error) {
 	f.known.Delete(user{app.ID, token})
 	return f.in(app.Residency.Home).Locations.Change(ctx, app.ID, token, from, store.Location{})
+}
+
+// ForgetUnused removes the locations of an app that name a region in which nobody has a row, and reports how many are
+// too young for it.
+func (f *Finder) ForgetUnused(ctx context.Context, app config.App, region string) (young int, err error) {
+	before := f.now().Add(-unused).UnixMicro()
+	home := f.in(app.Residency.Home)
+	err = home.Locations.Each(ctx, app.ID, func(key string, l store.Location) error {
+		if l.Region != region {
+			return nil
+		}
+		if l.Since >= before {
+			young++
+			return nil
+		}
+		took, err := home.Locations.Remove(ctx, app.ID, key, l)
+		if err == nil && !took {
+			young++
+		}
+		for _, other := range app.Residency.Regions {
+			if err == nil && took && other != app.Residency.Home {
+				err = f.in(other).Locations.Uncopy(ctx, app.ID, key)
+			}
+		}
+		return err
+	})
+	return young, err
 }
 
 // Uncopy removes the copies of the location of a user who has none, and reports whether there were any. Without a copy

@@ -98,7 +98,7 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 // Leave starts the job of an app whose setting has just named regions that users leave, unless one is under way. What
 // that one has passed waits for the next night.
 func (r *Runner) Leave(ctx context.Context, app config.App) error {
-	if len(app.Residency.Leave) == 0 {
+	if len(app.Residency.Leave) == 0 || app.Residency.Mode != config.ResidencyOn {
 		return nil
 	}
 	return r.start(ctx, app, "leave", strconv.FormatInt(r.Clock().UnixMilli(), 10))
@@ -238,6 +238,11 @@ func (w *Work) Close(ctx context.Context, j job.Job) error {
 		}
 		if len(users) > 0 {
 			continue // someone began there lately: the next night
+		}
+		if none, err := profile.ResidentsOf(w.Profiles).ForgetUnused(ctx, app, region); err != nil {
+			return err
+		} else if !none {
+			continue // someone may begin there yet
 		}
 		if err := w.erase(ctx, app.ID, there); err != nil {
 			return err
