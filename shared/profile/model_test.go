@@ -28,7 +28,8 @@ import (
 
 // campaign makes the model test longer: go test ./shared/profile -run Model
 // -campaign 5000
-var campaign = flag.Int("campaign", race.Or(40, 8), "how many random histories TestModel runs")
+var campaign = flag.Int("campaign", race.Or(150, 8),
+	"how many random histories TestModel runs; half as many that move, and half as many of residents")
 
 // simulation is one random history: an app with one user, processes that work
 // on that user, and the events that a profile must and may count.
