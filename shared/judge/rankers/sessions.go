@@ -22,7 +22,6 @@ type sessions struct {
 	recency
 	size     int
 	halfLife float64 // ms; 0: users do not age
-	users    []int32 // who have a step before the cut
 	sets     [][]int32
 	turnedBy [][]int32 // by object: users, by place in sets
 	factor   []float64 // by user
