@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -80,13 +81,16 @@ func (b *Bigtable) answerInProcess(s *services) {
 }
 
 // fake is the service of bttest, which the package hides from all but interceptors.
-type fake struct{ service any }
+type fake struct {
+	found   sync.Once // each client that connects may ask again
+	service any
+}
 
 func (f *fake) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if _, ok := req.(*btpb.PingAndWarmRequest); !ok {
 		return handle(ctx, req)
 	}
-	f.service = info.Server
+	f.found.Do(func() { f.service = info.Server })
 	return &btpb.PingAndWarmResponse{}, nil
 }
 
