@@ -57,9 +57,9 @@ func newSpace(l *backtest.Log, given strategy.Strategy) *space {
 		d.ranking = change
 		drafts = append(drafts, d)
 	}
+	s.addScores(drafts)
 	s.addRanking(l.DateAttributes(), drafts)
 	add(s, halfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.halfLife })
-	s.addScores(drafts)
 	for _, d := range drafts {
 		s.starts = append(s.starts, s.point(d))
 	}
