@@ -150,6 +150,10 @@ func titleOf(name string) string {
 		return "What was shown"
 	case api.PairsOrder:
 		return "What others chose next"
+	case api.SequenceOrder:
+		return "What others went on to"
+	case api.NeighboursOrder:
+		return "What the same people chose"
 	}
 	if of, plain := strings.CutPrefix(name, api.PlainPrefix); plain {
 		return "Profile alone, " + shown(of)

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,6 +164,9 @@ func (p *products) put(key productKey, of product) {
 // readers is how many records are read at the same time.
 const readers = 8
 
+// namesObjects are the features whose parts are objects.
+var namesObjects = []string{"pairs", "sequence", "neighbours", "diversity"}
+
 // records reads the objects that cards show, and those that reasons name.
 func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]product, error) {
 	ids := append([]string{}, s.Form.IDs[:min(len(s.Form.IDs), maxCards)]...)
@@ -170,7 +174,7 @@ func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]prod
 		for _, item := range order.Items[:min(len(order.Items), maxCards)] {
 			ids = append(ids, item.ObjectID)
 			for _, f := range item.Features {
-				if (f.Name == "pairs" || f.Name == "diversity") && len(f.Parts) > 0 {
+				if slices.Contains(namesObjects, f.Name) && len(f.Parts) > 0 {
 					ids = append(ids, f.Parts[0].Name)
 				}
 			}

@@ -54,7 +54,7 @@ func signed(x float64) string {
 // termNames are the names of the features of a score.
 var termNames = map[string]string{
 	"relevancy": "Place today", "affinity": "Profile", "session": "Last visit", "popularity": "Popularity",
-	"pairs":     "Seen together",
+	"pairs": "Seen together", "sequence": "Seen next", "neighbours": "Same people",
 	"freshness": "New", "seen": "Seen before", "diversity": "Too alike",
 }
 
@@ -76,6 +76,14 @@ func reasonsOf(features []api.RankFeature, shown map[string]product) []simReason
 		case "pairs":
 			for _, p := range f.Parts[:min(1, len(f.Parts))] {
 				all = append(all, simReason{"often follows what they saw last:", nameOf(p.Name, shown), f.Value})
+			}
+		case "sequence":
+			for _, p := range f.Parts[:min(1, len(f.Parts))] {
+				all = append(all, simReason{"people went on to it from", nameOf(p.Name, shown), f.Value})
+			}
+		case "neighbours":
+			for _, p := range f.Parts[:min(1, len(f.Parts))] {
+				all = append(all, simReason{"chosen by those who chose", nameOf(p.Name, shown), f.Value})
 			}
 		case "diversity":
 			r := simReason{"behind the places that differ", "", f.Value}

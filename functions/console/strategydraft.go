@@ -156,7 +156,7 @@ func (d draft) JSON() string {
 var keyOrder = []string{
 	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "aliases", "eventName",
 	"eventType", "facetName", "score",
-	"contrast", "session", "popularity", "pairs", "freshness", "attribute", "halfLife", "weight",
+	"contrast", "session", "popularity", "pairs", "sequence", "neighbours", "freshness", "attribute", "halfLife", "weight",
 }
 
 // writeDraft writes a value as JSON with a line for each entry down to the second level.
@@ -232,8 +232,17 @@ func draftKeys(object map[string]any) []string {
 	return keys
 }
 
-// sliderValue reads a score or a weight. ok is false for what a slider cannot show.
-func sliderValue(text string) (n int, ok bool) {
+// sliderValue reads a score or a weight. ok is false for what the slider of a field cannot show.
+func sliderValue(field, text string) (n int, ok bool) {
 	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 0 && n <= 100
+	return n, err == nil && n >= 0 && n <= mostOf(field)
+}
+
+// mostOf is the highest value of the slider of a field.
+func mostOf(field string) int {
+	switch field {
+	case "popularity.weight", "pairs.weight", "sequence.weight", "neighbours.weight":
+		return strategy.MaxCrowdWeight
+	}
+	return strategy.MaxWeight
 }

@@ -65,7 +65,7 @@ func (f draftForm) slide(number, slider string, i int, was string) string {
 	if typed := strings.TrimSpace(numbers[i]); typed != "" && typed != was {
 		return typed
 	}
-	if _, fits := sliderValue(was); fits {
+	if _, fits := sliderValue(number, was); fits {
 		return sliders[i]
 	}
 	return was
@@ -171,7 +171,8 @@ func rankingFields() []rankingField {
 		text(string(full.Contrast), "contrast"),
 		weight("session", full.Session.Weight), text(full.Session.HalfLife.String(), "session", "halfLife"),
 		weight("popularity", full.Popularity.Weight), text(full.Popularity.HalfLife.String(), "popularity", "halfLife"),
-		weight("pairs", full.Pairs.Weight),
+		weight("pairs", full.Pairs.Weight), weight("sequence", full.Sequence.Weight),
+		weight("neighbours", full.Neighbours.Weight),
 		weight("freshness", full.Freshness.Weight), text(full.Freshness.HalfLife.String(), "freshness", "halfLife"),
 		text(full.Freshness.Attribute, "freshness", "attribute"),
 	}

@@ -75,6 +75,9 @@ func (r sliderRow) Number() string {
 	return r.Field
 }
 
+// Most is the highest value of the slider.
+func (r sliderRow) Most() int { return mostOf(r.Field) }
+
 // Cut is the whole name, if the label shows less of it.
 func (r sliderRow) Cut() string {
 	if shown(r.Name) != r.Name {
@@ -85,7 +88,7 @@ func (r sliderRow) Cut() string {
 
 // Delta is how far the value is from that of the active strategy.
 func (r sliderRow) Delta() string {
-	n, ok := sliderValue(r.Value)
+	n, ok := sliderValue(r.Field, r.Value)
 	switch {
 	case !ok || n == r.Was:
 		return ""
@@ -180,7 +183,7 @@ func (p *strategyPage) keep(f draftForm) {
 }
 
 func (p *strategyPage) slider(id, field, value string, was int, path string) sliderRow {
-	n, _ := sliderValue(value)
+	n, _ := sliderValue(field, value)
 	return sliderRow{ID: id, Field: field, Value: value, Slide: n, Was: was, Fault: p.fault(path)}
 }
 
@@ -277,6 +280,8 @@ var rankingSays = []struct{ key, title, says string }{
 	{"session", "Session", "How much the newest events of the user count beside the whole profile."},
 	{"popularity", "Popularity", "How much it counts how often all users chose an object."},
 	{"pairs", "Pairs", "How much it counts how often users chose an object soon after those that this user chose last."},
+	{"sequence", "Sequences", "How much it counts how few steps users went from what this user chose last to an object."},
+	{"neighbours", "Neighbours", "How much it counts how many who chose what this user chose lately chose an object too."},
 	{"freshness", "Freshness", "How much it counts that an object is new, by a date in its record."},
 }
 
@@ -303,7 +308,7 @@ func (p *strategyPage) ranking(d draft) {
 		name := part.key + ".weight"
 		value, given := fields[name].value(d)
 		before, _ := fields[name].value(active)
-		was, _ := sliderValue(before)
+		was, _ := sliderValue(name, before)
 		slider := p.slider(part.key, name, value, was, "ranking."+name)
 		slider.Title, slider.Says, slider.Default = part.title, part.says, !given
 		view := rankingPart{Weight: slider}

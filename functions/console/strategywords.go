@@ -95,7 +95,8 @@ func keyWords(key string) string {
 		"ignoredValues": "Ignored values", "ranking.contrast": "Contrast",
 		"ranking.session.weight": "Weight of the session", "ranking.session.halfLife": "Half-life of the session",
 		"ranking.popularity.weight": "Weight of popularity", "ranking.popularity.halfLife": "Half-life of popularity",
-		"ranking.pairs.weight": "Weight of pairs", "ranking.freshness.weight": "Weight of freshness",
+		"ranking.pairs.weight": "Weight of pairs", "ranking.sequence.weight": "Weight of sequences",
+		"ranking.neighbours.weight": "Weight of neighbours", "ranking.freshness.weight": "Weight of freshness",
 		"ranking.freshness.halfLife": "Half-life of freshness", "ranking.freshness.attribute": "Attribute of freshness",
 	}
 	if name, ok := names[key]; ok {

@@ -38,6 +38,8 @@ func allFeatures() strategy.Strategy {
 			Session:    &strategy.SessionRanking{HalfLife: strategy.Events(1), Weight: weight(50)},
 			Popularity: &strategy.PopularityRanking{HalfLife: strategy.Days(7), Weight: weight(30)},
 			Pairs:      &strategy.PairsRanking{Weight: weight(40)},
+			Sequence:   &strategy.PairsRanking{Weight: weight(150)},
+			Neighbours: &strategy.PairsRanking{Weight: weight(450)},
 			Freshness:  &strategy.FreshnessRanking{Attribute: "meta.at", HalfLife: strategy.Days(10), Weight: weight(20)},
 		},
 	}
@@ -96,10 +98,11 @@ func (b boutique) view(t *testing.T, user string, age time.Duration, ids ...stri
 
 var (
 	counts = map[string]float64{"o0": 1, "o1": 2, "o2": 9, "o3": 5.5}
-	pairs  = map[string]crowd.Object{
-		"o0": {Events: 3, Pairs: []crowd.Pair{{ObjectID: "o4", Count: 3}}},
-		"o1": {Events: 2, Pairs: []crowd.Pair{{ObjectID: "o4", Count: 2}, {ObjectID: "o0", Count: 1}}},
-		"o2": {Events: 10, Pairs: []crowd.Pair{{ObjectID: "o0", Count: 5}}},
+	linked = map[string]crowd.Object{
+		"o0": {Events: 3, Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "o4", Count: 3}}, {{ObjectID: "o1", Count: 2520}}, {{ObjectID: "o3", Count: 50}}}},
+		"o1": {Events: 2, Links: [crowd.Kinds][]crowd.Pair{
+			{{ObjectID: "o4", Count: 2}, {ObjectID: "o0", Count: 1}}, {{ObjectID: "o3", Count: 1260}}, {{ObjectID: "o2", Count: 40}}}},
+		"o2": {Events: 10, Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "o0", Count: 5}}, {{ObjectID: "o3", Count: 2520}}, {}}},
 	}
 	frequencies = map[event.Filter]int{
 		{Facet: "brand", Value: "Acme"}: 2, {Facet: "brand", Value: "Bolt"}: 2, {Facet: "color", Value: "Red"}: 2, {Facet: "color", Value: "Blue"}: 1,
@@ -122,7 +125,7 @@ func (b boutique) statistics(t *testing.T, generation string) {
 	for cell := range crowd.PackFrequencies(frequencies) {
 		must.Succeed(t, w.Frequencies(0, cell))
 	}
-	for id, o := range pairs {
+	for id, o := range linked {
 		must.Succeed(t, w.Object(id, o.AppendBinary(nil)))
 	}
 	must.Succeed(t, w.Flush())
@@ -160,12 +163,18 @@ func (b boutique) reference(q ranking.Query) []api.RankedItem {
 	q.Affinities = affinity.Reference(events, s, window).Affinities
 	q.Session = affinity.ReferenceSession(events, s, window)
 	q.HighestCount, q.Frequencies = 9, &ranking.Frequencies{Objects: 5, Filters: frequencies}
-	for _, id := range []string{"o1", "o2", "o3"} {
-		n := ranking.Neighbours{ObjectID: id, Events: float64(pairs[id].Events)}
-		for _, p := range pairs[id].Pairs {
-			n.Pairs = append(n.Pairs, ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)})
+	for n := range 4 {
+		a := ranking.Past{ObjectID: fmt.Sprintf("o%d", n), Last: n > 0}
+		if n == 0 {
+			a.Age = 1
 		}
-		q.Neighbours = append(q.Neighbours, n)
+		neighbours := ranking.Neighbours{Past: a, Events: float64(linked[a.ObjectID].Events)}
+		for kind, list := range neighbours.Lists() {
+			for _, p := range linked[a.ObjectID].Links[kind] {
+				*list = append(*list, ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)})
+			}
+		}
+		q.Neighbours = append(q.Neighbours, neighbours)
 	}
 	for n := range 6 {
 		id := fmt.Sprintf("o%d", n)

@@ -93,7 +93,7 @@ func TestBacktestJSON(t *testing.T) {
 			}
 		}
 	}
-	if got, want := strings.Join(names, " "), "random popularity popularity-recent pairs plain:"+f.strategy+" "+f.strategy; got != want {
+	if got, want := strings.Join(names, " "), "random popularity popularity-recent pairs sequence neighbours plain:"+f.strategy+" "+f.strategy; got != want {
 		t.Errorf("results %s, want %s", got, want)
 	}
 	if got.Cases != 12 || got.Candidates != 20 || got.At != 5 {

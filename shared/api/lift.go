@@ -14,6 +14,8 @@ const (
 	RecentBestSellers = "popularity-recent" // as of the cut, with a half-life, for everybody
 	ShownOrder        = "baseline"          // what was really shown
 	PairsOrder        = "pairs"             // what others chose after the user's last objects
+	SequenceOrder     = "sequence"          // the same, by the steps between them
+	NeighboursOrder   = "neighbours"        // what others chose who chose the user's objects
 	// PlainPrefix begins the name of a strategy's order by affinities alone.
 	PlainPrefix = "plain:"
 )
@@ -25,8 +27,8 @@ const (
 	TunedOrder = "tuned"
 )
 
-// SameForAll reports whether the result is of a list that everybody sees. Pairs is
-// none: it follows what each user did last.
+// SameForAll reports whether the result is of a list that everybody sees. The orders
+// of features are none: they follow what each user did last.
 func (r BacktestResult) SameForAll() bool {
 	return slices.Contains([]string{BestSellers, RecentBestSellers, ShownOrder}, r.Name)
 }
@@ -34,7 +36,7 @@ func (r BacktestResult) SameForAll() bool {
 // Strategy reports whether the result is of the own ranking of a strategy.
 func (r BacktestResult) Strategy() bool {
 	return !r.SameForAll() && !strings.HasPrefix(r.Name, PlainPrefix) &&
-		!slices.Contains([]string{RandomOrder, PairsOrder, PlainOrder}, r.Name)
+		!slices.Contains([]string{RandomOrder, PairsOrder, SequenceOrder, NeighboursOrder, PlainOrder}, r.Name)
 }
 
 // LiftLimits say in words what a lift is not. They stand below each one that

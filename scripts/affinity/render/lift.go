@@ -58,9 +58,10 @@ func writeTables(text *bytes.Buffer, b api.Backtest, colors *Palette) {
 			"All counts of what users did end at the cut.\n",
 			api.RecentBestSellers, strings.Join(chosen, ", "))
 	}
-	fmt.Fprintf(text, "%s follows each user's last objects, so it is no list that everybody sees.\n"+
+	fmt.Fprintf(text, "%s, %s and %s are these features alone. They follow each user's last objects, so they\n"+
+		"are no lists that everybody sees.\n"+
 		"Intervals are of 95 %%, by bootstrap over users; gains are paired, over the best list that everybody sees.\n",
-		api.PairsOrder)
+		api.PairsOrder, api.SequenceOrder, api.NeighboursOrder)
 }
 
 // writeLimits says what a lift is not.

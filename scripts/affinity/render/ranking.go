@@ -105,6 +105,10 @@ func reason(f api.RankFeature) string {
 		return "lately " + parts
 	case "pairs":
 		return "others went from " + parts + " to it"
+	case "sequence":
+		return "people who looked at " + parts + " went on to it"
+	case "neighbours":
+		return "people who looked at " + parts + " looked at it too"
 	case "popularity":
 		return "popular"
 	case "freshness":

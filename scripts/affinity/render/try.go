@@ -143,7 +143,7 @@ func inShort(l *backtest.Log, item ranking.Item) api.RankedItem {
 	for _, f := range features[:min(len(features), shownFeatures)] {
 		short := api.RankFeature{Name: f.Name, Value: f.Value}
 		for _, p := range f.Parts[:min(len(f.Parts), shownParts)] {
-			if f.Name == ranking.Pairs {
+			if f.Name == ranking.Pairs || f.Name == ranking.Sequence || f.Name == ranking.Related {
 				p.Name = titled(l, p.Name)
 			}
 			short.Parts = append(short.Parts, api.RankPart{Name: p.Name, Value: p.Value})

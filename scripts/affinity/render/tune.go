@@ -136,6 +136,8 @@ func settings(s strategy.Strategy) named {
 	n.add("session weight", r.Session.Weight)
 	n.add("popularity weight", r.Popularity.Weight)
 	n.add("pairs weight", r.Pairs.Weight)
+	n.add("sequence weight", r.Sequence.Weight)
+	n.add("neighbours weight", r.Neighbours.Weight)
 	n.add("freshness weight", r.Freshness.Weight)
 	if r.Session.Weight > 0 {
 		n.add("session half-life", r.Session.HalfLife)

@@ -117,7 +117,8 @@ func (s *rankShop) loadStatistics(ctx context.Context, to *store.Store) error {
 		crowd.CountFilters(frequencies, o.Filters.Filters)
 		x := crowd.Object{Events: 1000}
 		for n := range min(crowd.Best, len(s.objects)-1) {
-			x.Pairs = append(x.Pairs, crowd.Pair{ObjectID: s.objects[(i+n*n+1)%len(s.objects)].ID, Count: int64(100 - n)})
+			x.Links[crowd.Follows] = append(x.Links[crowd.Follows],
+				crowd.Pair{ObjectID: s.objects[(i+n*n+1)%len(s.objects)].ID, Count: int64(100 - n)})
 		}
 		if err := w.Object(o.ID, x.AppendBinary(nil)); err != nil {
 			return err

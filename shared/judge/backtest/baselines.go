@@ -5,6 +5,9 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
 // seeds is how many random orders the baseline averages.
@@ -63,6 +66,32 @@ func (p *paired) rank(in *instant, candidates []int32, scores []float64) {
 }
 
 func (p *paired) ties() []int32 { return p.crowd.rank }
+
+// alone ranks candidates by one kind of links, and then by popularity. s says which events
+// are of a session. The error is that of ctx.
+func (c *Cases) alone(ctx context.Context, s strategy.Strategy, kind crowd.Kind) (*Result, error) {
+	s.Ranking = &strategy.Ranking{Neighbours: strategy.SuggestedRanking().Neighbours} // so that the whole session counts
+	compiled := c.compile(s)
+	return c.judge(ctx, func() ranker { return &linked{compiled.ranker(), int(kind)} })
+}
+
+// linked ranks by one kind of links.
+type linked struct {
+	*scorer
+	kind int
+}
+
+func (r *linked) rank(in *instant, candidates []int32, scores []float64) {
+	r.walk.to(in)
+	r.addSession(in)
+	r.addLinks(r.kind, candidates)
+	for _, o := range candidates {
+		scores[o] = r.scorer.linked[r.kind][o]
+	}
+	r.clear()
+}
+
+func (r *linked) ties() []int32 { return r.cases.crowd.rank }
 
 // Random is the mean of 20 random orders of each case. They depend on the case
 // alone. The error is that of ctx.

@@ -28,8 +28,8 @@ type statistics struct {
 	frequency []int32 // by filter: of these objects, those that carry it
 
 	// The features of rankings count what package crowd counts.
-	times  [][]int64 // by object: of the events that count for it, ms
-	capped []pairs   // by object A
+	times [][]int64            // by object: of the events that count for it, ms
+	links [crowd.Kinds][]pairs // by object A
 
 	judged []bool // by place in Log.events
 }
@@ -76,7 +76,7 @@ func newStatistics(ctx context.Context, l *Log, judged []bool, cut int64) (*stat
 	if err != nil {
 		return nil, err
 	}
-	c.addCapped(ctx, l, judged, cut)
+	c.addLinks(ctx, l, judged, cut)
 	return c, ctx.Err()
 }
 
@@ -94,10 +94,10 @@ func (c *statistics) addFrequencies(l *Log) {
 	}
 }
 
-// addCapped counts for the features of rankings, unless ctx ends.
-func (c *statistics) addCapped(ctx context.Context, l *Log, judged []bool, cut int64) {
+// addLinks counts for the features of rankings, unless ctx ends.
+func (c *statistics) addLinks(ctx context.Context, l *Log, judged []bool, cut int64) {
 	n := len(l.objects)
-	sink := &sink{times: make([][]int64, n), pairCounts: newPairCounts(n, maxPairs)}
+	sink := newSink(n)
 	counter := crowd.NewCounter(sink)
 	var objects []uint32
 	for user := range l.users {
@@ -117,25 +117,48 @@ func (c *statistics) addCapped(ctx context.Context, l *Log, judged []bool, cut i
 		}
 		counter.End()
 	}
-	c.times, c.capped = sink.times, make([]pairs, n)
+	c.times = sink.times
 	tally := tally{counts: make([]int64, n)}
-	for a := range sink.of {
-		p := &sink.of[a]
-		sink.merge(p)
-		for i := range p.objects {
-			tally.add(p.objects[i:i+1], int64(p.counts[i]))
+	for kind := range c.links {
+		c.links[kind] = make([]pairs, n)
+		for a := range c.links[kind] {
+			p := &sink.links[kind].of[a]
+			sink.links[kind].merge(p)
+			for i, b := range p.objects {
+				count := p.counts[i]
+				if kind == int(crowd.Together) {
+					count = crowd.Weight(count, sink.own[a], sink.own[b])
+				}
+				tally.add(p.objects[i:i+1], count)
+			}
+			c.links[kind][a] = tally.best(int32(a))
 		}
-		c.capped[a] = tally.best(int32(a))
+		sink.links[kind] = nil
 	}
 }
 
 // sink keeps what a counter of package crowd counts.
 type sink struct {
 	times [][]int64 // by object, ms
-	*pairCounts
+	own   []int64   // by object
+	links [crowd.Kinds]*pairCounts
+}
+
+func newSink(objects int) *sink {
+	s := &sink{times: make([][]int64, objects), own: make([]int64, objects)}
+	for kind := range s.links {
+		s.links[kind] = newPairCounts(objects, maxPairs/len(s.links))
+	}
+	return s
 }
 
 func (s *sink) Event(object uint32, time int64) { s.times[object] = append(s.times[object], time) }
+
+func (s *sink) Own(object, n uint32) { s.own[object] += int64(n) }
+
+func (s *sink) Link(kind crowd.Kind, first, second, n uint32) {
+	s.links[kind].add(first, second, n)
+}
 
 // counts returns the decayed count of each object at the cut, and the highest.
 func (c *statistics) counts(cut int64, halfLife float64) (counts []float64, highest float64) {

@@ -57,7 +57,7 @@ func TestCasesEndWithTheirContext(t *testing.T) {
 func TestPairCountsAreBounded(t *testing.T) {
 	const objects, most = 20, 2500
 	p, rng := newPairCounts(objects, most), rand.New(rand.NewPCG(1, 2))
-	want := map[[2]uint32]int32{}
+	want := map[[2]uint32]int64{}
 	check := func(i, limit int) {
 		held := 0
 		for a := range p.of {
@@ -70,12 +70,12 @@ func TestPairCountsAreBounded(t *testing.T) {
 	for i := range 100_000 { // of few objects: exact
 		a, b := uint32(rng.IntN(objects)), uint32(rng.IntN(objects))
 		want[[2]uint32{a, b}]++
-		p.Pair(a, b)
+		p.add(a, b, 1)
 		check(i, 2*objects*objects)
 	}
 	for i := range 100_000 { // of more than are held, besides one that is frequent
-		p.Pair(uint32(rng.IntN(objects)), 100+uint32(rng.IntN(100_000)))
-		p.Pair(3, 50)
+		p.add(uint32(rng.IntN(objects)), 100+uint32(rng.IntN(100_000)), 1)
+		p.add(3, 50, 1)
 		want[[2]uint32{3, 50}]++
 		if i%100 == 0 {
 			check(i, 2*most+2*minFresh*objects)

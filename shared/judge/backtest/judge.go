@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -38,8 +39,8 @@ func scores(s strategy.Strategy) error {
 // scores nothing, or its impact and all weights of its ranking are 0.
 func Check(s strategy.Strategy) error {
 	r := s.RankingOrDefault()
-	if s.PersonalizationImpact == 0 && r.Session.Weight == 0 && r.Popularity.Weight == 0 && r.Pairs.Weight == 0 &&
-		r.Freshness.Weight == 0 {
+	if s.PersonalizationImpact == 0 && r.Session.Weight == 0 && r.Popularity.Weight == 0 &&
+		r.Links() == [crowd.Kinds]int{} && r.Freshness.Weight == 0 {
 		return refuse("the strategy ranks nothing: personalizationImpact and all weights of its ranking are 0")
 	}
 	return scores(s)
@@ -81,8 +82,9 @@ func (c *Cases) Judge(ctx context.Context, s strategy.Strategy) (*Result, error)
 type compiled struct {
 	cases    *Cases
 	ranking  strategy.FullRanking
-	points   []float64 // by kind
-	halfLife float64   // the first, in ms; 0: events do not age
+	weights  [crowd.Kinds]int // of links
+	points   []float64        // by kind
+	halfLife float64          // the first, in ms; 0: events do not age
 
 	terms  []term
 	termOf []int32   // by filter of the log: its term, noFacet or noValue
@@ -108,6 +110,7 @@ type term struct {
 // compile prepares a strategy.
 func (c *Cases) compile(s strategy.Strategy) *compiled {
 	p := &compiled{cases: c, ranking: s.RankingOrDefault(), points: c.log.points(s)}
+	p.weights = p.ranking.Links()
 	if len(s.HalfLives) > 0 {
 		p.halfLife = s.HalfLives[0].Millis()
 	}

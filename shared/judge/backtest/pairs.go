@@ -8,7 +8,7 @@ import (
 )
 
 // maxPairs is how many different pairs are counted before the rare ones are
-// dropped. One takes 8 bytes.
+// dropped. One takes 12 bytes.
 const maxPairs = 16 << 20
 
 // pairCounts count the pairs of all objects in bounded memory. Counts are exact
@@ -21,14 +21,15 @@ type pairCounts struct {
 	most  int
 	kept  int // pairs of an object that are not dropped
 
-	objects, counts []int32 // of the list that is being merged
+	objects []int32 // of the list that is being merged
+	counts  []int64
 }
 
 // pairList counts the pairs of one object.
 type pairList struct {
 	objects []int32 // B, sorted
-	counts  []int32
-	fresh   []int32 // B of pairs that counts lacks
+	counts  []int64
+	fresh   []uint64 // B << 32 + n of pairs that counts lacks
 }
 
 // minFresh is the number of pairs below which a list is not merged.
@@ -43,10 +44,10 @@ func newPairCounts(objects, most int) *pairCounts {
 	}
 }
 
-// Pair counts an occurrence of a pair.
-func (p *pairCounts) Pair(a, b uint32) {
+// add counts a pair n times.
+func (p *pairCounts) add(a, b, n uint32) {
 	l := &p.of[a]
-	l.fresh = append(l.fresh, int32(b))
+	l.fresh = append(l.fresh, uint64(b)<<32|uint64(n))
 	if len(l.fresh) < max(minFresh, len(l.objects)) {
 		return
 	}
@@ -61,14 +62,13 @@ func (p *pairCounts) merge(l *pairList) {
 	objects, counts := p.objects[:0], p.counts[:0]
 	i := 0
 	for start := 0; start < len(l.fresh); {
-		b, end := l.fresh[start], start+1
-		for end < len(l.fresh) && l.fresh[end] == b {
-			end++
+		b, n, end := int32(l.fresh[start]>>32), int64(0), start
+		for ; end < len(l.fresh) && int32(l.fresh[end]>>32) == b; end++ {
+			n += int64(uint32(l.fresh[end]))
 		}
 		for ; i < len(l.objects) && l.objects[i] < b; i++ {
 			objects, counts = append(objects, l.objects[i]), append(counts, l.counts[i])
 		}
-		n := int32(end - start)
 		if i < len(l.objects) && l.objects[i] == b {
 			n += l.counts[i]
 			i++
@@ -101,7 +101,7 @@ func (p *pairCounts) drop() {
 			})
 			order = order[:p.kept]
 			slices.Sort(order)
-			objects, counts := make([]int32, p.kept), make([]int32, p.kept)
+			objects, counts := make([]int32, p.kept), make([]int64, p.kept)
 			for to, i := range order {
 				objects[to], counts[to] = l.objects[i], l.counts[i]
 			}

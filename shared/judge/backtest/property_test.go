@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -90,6 +91,8 @@ func drawStrategy(t *rapid.T) strategy.Strategy {
 			[]strategy.HalfLife{strategy.Events(2), strategy.Events(0.5), strategy.Days(1)}).Draw(t, "session half-life")},
 		Popularity: &strategy.PopularityRanking{Weight: weight("popularity"), HalfLife: strategy.Days(7)},
 		Pairs:      &strategy.PairsRanking{Weight: weight("pairs")},
+		Sequence:   &strategy.PairsRanking{Weight: weight("sequence")},
+		Neighbours: &strategy.PairsRanking{Weight: weight("neighbours")},
 		Freshness:  &strategy.FreshnessRanking{Weight: weight("freshness")},
 	}
 	return s
@@ -207,7 +210,7 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 		in := &c.cases[i]
 		worker.findCandidates(in)
 		scorer.rank(in, worker.candidates, scores)
-		compareLastInstants(t, c.log.names(scorer.previous), r, want, s)
+		comparePast(t, c, scorer.past, r, want, s)
 		items := ranking.Reference(s, r.query(want, s)).Items
 		if len(items) != len(worker.candidates) {
 			t.Fatalf("case %d has %d candidates, want %d", i, len(worker.candidates), len(items))
@@ -230,23 +233,36 @@ func compareScores(t rapid.TB, c *Cases, r *reference, s strategy.Strategy) {
 	compare(t, "strategy", got, r.judge(func(c referenceCase) []string { return orders[fmt.Sprint(c.user, c.time)] }))
 }
 
-// compareLastInstants compares the objects of the user's last instant with those
-// that a request would take.
-func compareLastInstants(t rapid.TB, got []string, r *reference, in referenceCase, s strategy.Strategy) {
-	var past []affinity.Event // as the log of the engine has them
+// comparePast compares the objects of the user's history with those that a request would
+// take. Without a weight of neighbours only those of the last instant matter.
+func comparePast(t rapid.TB, c *Cases, found []past, r *reference, in referenceCase, s strategy.Strategy) {
+	var events []affinity.Event // as the log of the engine has them
 	var objects [][]string
 	for _, e := range r.past(in) {
-		past = append(past, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
+		events = append(events, affinity.Event{Time: e.Time, Type: e.Type, Name: e.Name, Index: e.Index, ObjectIDs: e.ObjectIDs})
 		objects = append(objects, r.known(e))
 	}
-	want := lastObjects(past, objects, s)
-	if !slices.Equal(got, want) {
-		t.Fatalf("objects of the last instant %v, want %v", got, want)
+	sorted := func(all []ranking.Past) []ranking.Past {
+		if s.RankingOrDefault().Neighbours.Weight == 0 {
+			all = slices.DeleteFunc(all, func(p ranking.Past) bool { return !p.Last })
+		}
+		slices.SortFunc(all, func(p, q ranking.Past) int { return strings.Compare(p.ObjectID, q.ObjectID) })
+		return slices.Clip(all)
+	}
+	_, statistics := r.crowd(s.RankingOrDefault().Popularity.HalfLife.Millis())
+	counted := func(id string) bool { return statistics[id].Events > 0 }
+	var got []ranking.Past
+	for _, p := range found {
+		got = append(got, ranking.Past{ObjectID: c.log.objects[p.object], Last: p.last, Age: p.age})
+	}
+	want := sorted(historyOf(events, objects, s, counted))
+	if !slices.Equal(sorted(got), want) {
+		t.Fatalf("history %v, want %v", got, want)
 	}
 	known := func(id string) bool { _, ok := r.objects[id]; return ok }
-	asked := ranking.LastObjects(affinity.ReferenceSession(past, s, affinity.Window{Now: in.time}), r.index, known)
-	if slices.Sort(asked); !slices.Equal(asked, want) {
-		t.Fatalf("objects of the last instant in a request %v, want %v", asked, want)
+	asked := ranking.History(affinity.ReferenceSession(events, s, affinity.Window{Now: in.time}), r.index, known, counted)
+	if asked = sorted(asked); !slices.Equal(asked, want) {
+		t.Fatalf("history of a request %v, want %v", asked, want)
 	}
 }
 

@@ -318,10 +318,13 @@ func (r *reference) query(c referenceCase, s strategy.Strategy) *ranking.Query {
 	}
 	q.Frequencies = frequencies
 
-	for _, a := range lastObjects(past, objects, s) {
-		n := ranking.Neighbours{ObjectID: a, Events: float64(statistics[a].Events)}
-		for _, p := range statistics[a].Pairs[:min(crowd.Best, len(statistics[a].Pairs))] {
-			n.Pairs = append(n.Pairs, ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)})
+	for _, a := range historyOf(past, objects, s, func(id string) bool { return statistics[id].Events > 0 }) {
+		n := ranking.Neighbours{Past: a, Events: float64(statistics[a.ObjectID].Events)}
+		for kind, list := range n.Lists() {
+			links := statistics[a.ObjectID].Links[kind]
+			for _, p := range links[:min(crowd.Best, len(links))] {
+				*list = append(*list, ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)})
+			}
 		}
 		q.Neighbours = append(q.Neighbours, n)
 	}
@@ -387,10 +390,11 @@ func (r *reference) counts(e Event) (counts []affinity.Count) {
 	return counts
 }
 
-// lastObjects returns the objects of the last instant that names any, of the
-// user's session.
-func lastObjects(past []affinity.Event, objects [][]string, s strategy.Strategy) (last []string) {
+// historyOf returns the objects of the session that the statistics count. The last instant is
+// the newest that names any object.
+func historyOf(past []affinity.Event, objects [][]string, s strategy.Strategy, counted func(string) bool) (all []ranking.Past) {
 	at, session := int64(math.MinInt64), 0
+	var steps []int64
 	for i, e := range slices.Backward(past) {
 		if s.EventScore(e.Type, e.Name) <= 0 {
 			continue
@@ -398,15 +402,25 @@ func lastObjects(past []affinity.Event, objects [][]string, s strategy.Strategy)
 		if session++; session > affinity.MaxSessionEvents {
 			break
 		}
-		if len(last) == 0 && len(objects[i]) > 0 {
+		if at == math.MinInt64 && len(objects[i]) > 0 {
 			at = e.Time
 		}
-		if e.Time == at {
-			last = append(last, objects[i]...)
+		if !slices.ContainsFunc(objects[i], counted) {
+			continue
+		}
+		if len(steps) == 0 || steps[len(steps)-1] != e.Time {
+			if len(all) >= ranking.MaxHistory {
+				break
+			}
+			steps = append(steps, e.Time)
+		}
+		for _, id := range objects[i] {
+			if counted(id) && !slices.ContainsFunc(all, func(p ranking.Past) bool { return p.ObjectID == id }) {
+				all = append(all, ranking.Past{ObjectID: id, Last: e.Time == at, Age: len(steps) - 1})
+			}
 		}
 	}
-	slices.Sort(last)
-	return slices.Compact(last)
+	return all
 }
 
 // metrics scores an order of a case.

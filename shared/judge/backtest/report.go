@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -121,9 +122,9 @@ func (c *Cases) judgeBoth(ctx context.Context, within *Cases, rows []Given, tick
 // steps is how often Report calls tick.
 func (c *Cases) steps(rows []Given) int {
 	if c.log.shown != nil {
-		return len(rows) + 4
+		return len(rows) + 6
 	}
-	return len(rows) + 3
+	return len(rows) + 5
 }
 
 // Report judges the baselines and the own ranking of each strategy. The half-life
@@ -165,6 +166,8 @@ func (c *Cases) Report(ctx context.Context, tuning *Cases, rows []Given, tick fu
 		add(api.ShownOrder, func() (*Result, error) { return c.shownList(ctx) })
 	}
 	add(api.PairsOrder, func() (*Result, error) { return c.Pairs(ctx) })
+	add(api.SequenceOrder, func() (*Result, error) { return c.alone(ctx, rows[0].Strategy, crowd.Sequence) })
+	add(api.NeighboursOrder, func() (*Result, error) { return c.alone(ctx, rows[0].Strategy, crowd.Together) })
 	for _, g := range rows {
 		add(g.Name, func() (*Result, error) { return c.Judge(ctx, g.Strategy) })
 	}

@@ -1,9 +1,11 @@
 package backtest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
@@ -14,11 +16,18 @@ import (
 type scorer struct {
 	*compiled
 	walk    walk
-	sums    []sums // by term; all 0 between cases
-	matched []sums // by place in the candidates
-	// previous are the objects of the user's last instant, in the order of IDs.
-	previous []int32
-	pairs    []float64 // by object; all 0 between cases
+	sums    []sums                 // by term; all 0 between cases
+	matched []sums                 // by place in the candidates
+	past    []past                 // in the order of IDs
+	inPast  []bool                 // by object; all false between cases
+	linked  [crowd.Kinds][]float64 // by object; all 0 between cases
+}
+
+// past is an object of the user's session, as ranking.Past says.
+type past struct {
+	object int32
+	last   bool
+	age    int
 }
 
 // sums are the profile's and the session's parts of a number.
@@ -26,8 +35,12 @@ type sums struct{ profile, session float64 }
 
 func (p *compiled) ranker() *scorer {
 	n := len(p.cases.log.objects)
-	return &scorer{compiled: p, walk: newWalk(p), sums: make([]sums, len(p.terms)), pairs: make([]float64, n),
-		matched: make([]sums, n)}
+	s := &scorer{compiled: p, walk: newWalk(p), sums: make([]sums, len(p.terms)), matched: make([]sums, n),
+		inPast: make([]bool, n)}
+	for kind := range s.linked {
+		s.linked[kind] = make([]float64, n)
+	}
+	return s
 }
 
 func (*scorer) ties() []int32 { return nil }
@@ -37,14 +50,22 @@ func (s *scorer) rank(in *instant, candidates []int32, scores []float64) {
 	s.walk.profile(in.time, s.sums)
 	s.addSession(in)
 	s.scale()
-	top, topPairs := s.enlarge(candidates, s.matchAll(candidates)), s.addPairs(candidates)
+	top := s.enlarge(candidates, s.matchAll(candidates))
 	// What is divided by the highest among the candidates gets a factor.
 	profile := inverse(top.profile)
 	session := percent(s.ranking.Session.Weight) * inverse(top.session)
-	pairs := percent(s.ranking.Pairs.Weight) * inverse(topPairs)
-	matched, popularity, paired := s.matched, s.popularity, s.pairs
+	matched, popularity := s.matched, s.popularity
 	for _, o := range candidates {
-		scores[o] = matched[o].profile*profile + matched[o].session*session + popularity[o] + paired[o]*pairs
+		scores[o] = matched[o].profile*profile + matched[o].session*session + popularity[o]
+	}
+	for kind, weight := range s.weights {
+		if weight == 0 {
+			continue
+		}
+		factor, linked := percent(weight)*inverse(s.addLinks(kind, candidates)), s.linked[kind]
+		for _, o := range candidates {
+			scores[o] += linked[o] * factor
+		}
 	}
 	if s.published != nil {
 		for _, o := range candidates {
@@ -104,26 +125,50 @@ func (s *scorer) freshness(o int32, now int64) float64 {
 }
 
 // addSession adds up the newest events before the instant that the strategy
-// scores, and lists the objects of the user's last instant.
+// scores, and lists the objects of the user's history.
 func (s *scorer) addSession(in *instant) {
 	l := s.cases.log
-	s.previous = s.previous[:0]
+	s.past = s.past[:0]
 	var last ranking.LastInstant
+	var recent ranking.Recent
 	for newer := range s.walk.session() {
 		e := &l.events[s.walk.newest(newer)]
-		if last.Holds(e.time, e.objects > 0) {
-			s.previous = append(s.previous, l.objectsOf(e)...)
+		isLast := last.Holds(e.time, e.objects > 0)
+		if isLast || s.weights[crowd.Together] > 0 {
+			s.addPast(&recent, e, isLast)
 		}
 		if s.ranking.Session.Weight > 0 {
 			if points := s.points[e.kind] * s.sessionDecay(newer, in.time-e.time); points > 0 {
 				s.addEvent(e, func(t int32) { s.sums[t].session += points * s.terms[t].weight })
 			}
-		} else if last.Over(e.time) {
+		} else if s.weights[crowd.Together] == 0 && last.Over(e.time) {
 			break
 		}
 	}
-	slices.Sort(s.previous)
-	s.previous = slices.Compact(s.previous)
+	slices.SortFunc(s.past, func(a, b past) int { return cmp.Compare(a.object, b.object) })
+	for _, p := range s.past {
+		s.inPast[p.object] = false
+	}
+}
+
+// addPast adds the objects of an event, as ranking.History does.
+func (s *scorer) addPast(recent *ranking.Recent, e *entry, last bool) {
+	objects := s.cases.log.objectsOf(e)
+	counted := func(o int32) bool { return len(s.cases.crowd.times[o]) > 0 }
+	if !slices.ContainsFunc(objects, counted) {
+		return
+	}
+	age, ok := recent.Adds(e.time)
+	if !ok {
+		return
+	}
+	for _, o := range objects {
+		if counted(o) && !s.inPast[o] {
+			s.inPast[o] = true
+			recent.Added()
+			s.past = append(s.past, past{o, last, age})
+		}
+	}
 }
 
 // sessionDecay returns the factor of an event of the session with so many newer
@@ -188,22 +233,35 @@ func (s *scorer) matchProfile(candidates []int32) (top float64) {
 	return top
 }
 
-// addPairs adds up the pairs of the objects of the user's last instant. It
-// returns the highest sum among the candidates.
-func (s *scorer) addPairs(candidates []int32) (top float64) {
-	if s.ranking.Pairs.Weight == 0 {
-		return 0
-	}
-	for _, a := range s.previous {
-		p := &s.cases.crowd.capped[a]
-		for i, b := range p.objects {
-			s.pairs[b] += float64(p.counts[i]) / float64(len(s.cases.crowd.times[a]))
+// addLinks adds up what the objects of the history link to. It returns the highest sum
+// among the candidates.
+func (s *scorer) addLinks(kind int, candidates []int32) (top float64) {
+	sums := s.linked[kind]
+	for _, a := range s.past {
+		factor := a.factor(kind, len(s.cases.crowd.times[a.object]))
+		if factor == 0 {
+			continue
+		}
+		links := &s.cases.crowd.links[kind][a.object]
+		for i, b := range links.objects {
+			sums[b] += float64(links.counts[i]) * factor
 		}
 	}
 	for _, o := range candidates {
-		top = max(top, s.pairs[o])
+		top = max(top, sums[o])
 	}
 	return top
+}
+
+// factor is what the links of an object of the history count.
+func (p past) factor(kind, events int) float64 {
+	switch {
+	case kind == int(crowd.Together):
+		return ranking.Aged(p.age)
+	case p.last:
+		return 1 / float64(events)
+	}
+	return 0
 }
 
 // clear forgets the case.
@@ -211,7 +269,9 @@ func (s *scorer) clear() {
 	for _, t := range s.walk.known {
 		s.sums[t] = sums{}
 	}
-	for _, a := range s.previous {
-		mark(s.pairs, s.cases.crowd.capped[a].objects, 0)
+	for _, a := range s.past {
+		for kind := range s.linked {
+			mark(s.linked[kind], s.cases.crowd.links[kind][a.object].objects, 0)
+		}
 	}
 }

@@ -75,11 +75,14 @@ func (c *Cases) query(in *instant, candidates []int32, s strategy.Strategy) *ran
 	q.Session = affinity.NewSession(affinity.Compile(s), scored[:min(len(scored), affinity.MaxSessionEvents)])
 	scorer.walk.to(in)
 	scorer.addSession(in)
-	for _, a := range scorer.previous {
-		p := &c.crowd.capped[a]
-		n := ranking.Neighbours{ObjectID: l.objects[a], Events: float64(len(c.crowd.times[a]))}
-		for k, b := range p.objects {
-			n.Pairs = append(n.Pairs, ranking.Pair{ObjectID: l.objects[b], Count: float64(p.counts[k])})
+	for _, a := range scorer.past {
+		n := ranking.Neighbours{Past: ranking.Past{ObjectID: l.objects[a.object], Last: a.last, Age: a.age},
+			Events: float64(len(c.crowd.times[a.object]))}
+		for kind, list := range n.Lists() {
+			p := &c.crowd.links[kind][a.object]
+			for k, b := range p.objects {
+				*list = append(*list, ranking.Pair{ObjectID: l.objects[b], Count: float64(p.counts[k])})
+			}
 		}
 		q.Neighbours = append(q.Neighbours, n)
 	}

@@ -53,7 +53,7 @@ type Suggestion struct {
 // that events carried by themselves, with the number of events; they count if no object has the
 // facet. The error is a *fault.Error that says what is missing.
 func Find(kinds []Kind, objects *Objects, seen map[string]int64) (Suggestion, error) {
-	s := Suggestion{Strategy: strategy.Strategy{PersonalizationImpact: impact}}
+	s := Suggestion{Strategy: strategy.Strategy{PersonalizationImpact: impact, Ranking: strategy.SuggestedRanking()}}
 	s.events(kinds)
 	if len(s.Strategy.EventsScoring) == 0 {
 		return s, fault.New(fault.Invalid, "no strategy can be suggested: no view, click or conversion has been seen that "+

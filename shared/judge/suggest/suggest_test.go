@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 		},
 		FacetsScoring: []strategy.FacetScore{{FacetName: "stars", Score: 50}, {FacetName: "brand", Score: 50},
 			{FacetName: "colours", Score: 50}, {FacetName: "price.now", Score: 50}, {FacetName: "season", Score: 50}},
-		PersonalizationImpact: 50,
+		PersonalizationImpact: 50, Ranking: strategy.SuggestedRanking(),
 	}
 	if diff := cmp.Diff(want, got.Strategy); diff != "" {
 		t.Error(diff)

@@ -13,6 +13,7 @@ import (
 var (
 	scores    = []int{0, 1, 3, 10, 30, 100}
 	weights   = []int{0, 5, 10, 20, 35, 60, 100}
+	crowds    = []int{0, 20, 50, 100, 200, 300, 500} // weights of what all users do
 	halfLives = append(strategy.InDays(1, 3, 7, 14, 30, 90, 365),
 		strategy.HalfLife{}) // the last: events do not age
 	sessionHalfLives = []strategy.HalfLife{strategy.Events(0.5), strategy.Events(1), strategy.Events(2),
@@ -33,9 +34,11 @@ type dimension struct {
 func (s *space) addRanking(dates []string, drafts []draft) {
 	add(s, contrasts, drafts, cmp.Compare[strategy.Contrast],
 		func(d *draft) *strategy.Contrast { return &d.ranking.Contrast })
-	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Pairs.Weight })
+	add(s, crowds, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Sequence.Weight })
+	add(s, crowds, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Neighbours.Weight })
+	add(s, crowds, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Pairs.Weight })
 	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Session.Weight })
-	add(s, weights, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Popularity.Weight })
+	add(s, crowds, drafts, cmp.Compare[int], func(d *draft) *int { return &d.ranking.Popularity.Weight })
 	add(s, sessionHalfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.ranking.Session.HalfLife })
 	add(s, crowdHalfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.ranking.Popularity.HalfLife })
 	if len(dates) > 0 {

@@ -57,16 +57,16 @@ func newSpace(l *backtest.Log, given strategy.Strategy) *space {
 		d.ranking = change
 		drafts = append(drafts, d)
 	}
+	s.addScores(drafts)
 	s.addRanking(l.DateAttributes(), drafts)
 	add(s, halfLives, drafts, byLength, func(d *draft) *strategy.HalfLife { return &d.halfLife })
-	s.addScores(drafts)
 	for _, d := range drafts {
 		s.starts = append(s.starts, s.point(d))
 	}
 	return s
 }
 
-// startingRankings returns the default ranking, the plain one, and the plain one
+// startingRankings returns the default ranking, the suggested one, the plain one, and the plain one
 // with each single feature and with contrast. Freshness needs an attribute that
 // holds dates.
 func startingRankings(given strategy.FullRanking, dates []string) []strategy.FullRanking {
@@ -76,13 +76,18 @@ func startingRankings(given strategy.FullRanking, dates []string) []strategy.Ful
 	}
 	defaults := strategy.DefaultRanking()
 	plain := strategy.Strategy{Ranking: strategy.PlainRanking()}.RankingOrDefault()
-	defaults.Freshness.Attribute, plain.Freshness.Attribute = attribute, attribute
-	all := []strategy.FullRanking{defaults, plain}
+	suggested := strategy.Strategy{Ranking: strategy.SuggestedRanking()}.RankingOrDefault()
+	for _, r := range []*strategy.FullRanking{&defaults, &suggested, &plain} {
+		r.Freshness.Attribute = attribute
+	}
+	all := []strategy.FullRanking{defaults, suggested, plain}
 	for _, change := range []func(*strategy.FullRanking){
 		func(r *strategy.FullRanking) { r.Contrast = strategy.ContrastIDF },
 		func(r *strategy.FullRanking) { r.Session.Weight = strategy.MaxWeight },
 		func(r *strategy.FullRanking) { r.Popularity.Weight = strategy.MaxWeight },
 		func(r *strategy.FullRanking) { r.Pairs.Weight = strategy.MaxWeight },
+		func(r *strategy.FullRanking) { r.Sequence.Weight = strategy.MaxCrowdWeight },
+		func(r *strategy.FullRanking) { r.Neighbours.Weight = strategy.MaxCrowdWeight },
 		func(r *strategy.FullRanking) { r.Freshness.Weight = strategy.MaxWeight },
 	} {
 		r := plain
@@ -200,7 +205,7 @@ func (s *space) key(p point) string {
 		}
 	}
 	r := &d.ranking
-	fmt.Fprintf(&b, "%v %s %d", d.halfLife.Millis(), r.Contrast, r.Pairs.Weight)
+	fmt.Fprintf(&b, "%v %s %v", d.halfLife.Millis(), r.Contrast, r.Links())
 	for _, f := range []struct {
 		weight   int
 		halfLife strategy.HalfLife

@@ -9,7 +9,7 @@ import (
 
 // Every stored value begins with the number of its format and ends with a
 // checksum of the rest.
-const format = 1
+const format = 2
 
 // nextText reads a text that wire.AppendNext wrote.
 func nextText(c *wire.Reader, previous string) string {
@@ -29,10 +29,12 @@ func (o Object) AppendBinary(b []byte) []byte {
 	b = append(b, format)
 	b = binary.AppendUvarint(b, uint64(o.Events))
 	b = binary.AppendUvarint(b, uint64(o.Bound))
-	b = binary.AppendUvarint(b, uint64(len(o.Pairs)))
-	for _, p := range o.Pairs {
-		b = wire.AppendText(b, p.ObjectID)
-		b = binary.AppendUvarint(b, uint64(p.Count))
+	for _, links := range o.Links {
+		b = binary.AppendUvarint(b, uint64(len(links)))
+		for _, p := range links {
+			b = wire.AppendText(b, p.ObjectID)
+			b = binary.AppendUvarint(b, uint64(p.Count))
+		}
 	}
 	return wire.Seal(b, start)
 }
@@ -45,9 +47,12 @@ func ParseObject(b []byte) (Object, error) {
 		return Object{}, fmt.Errorf("read statistics of an object: %w", err)
 	}
 	o := Object{Events: c.Number(), Bound: c.Number()}
-	o.Pairs = make([]Pair, c.Size(2))
-	for i := range o.Pairs {
-		o.Pairs[i] = Pair{string(c.Text()), c.Number()}
+	for kind := range o.Links {
+		links := make([]Pair, c.Size(2))
+		for i := range links {
+			links[i] = Pair{string(c.Text()), c.Number()}
+		}
+		o.Links[kind] = links
 	}
 	if err := c.End(); err != nil {
 		return Object{}, fmt.Errorf("read statistics of an object: %w", err)

@@ -36,7 +36,8 @@ func genParts(t *rapid.T) []crowd.Partial {
 	parts := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) crowd.Partial {
 		return crowd.Partial{
 			ObjectID: genID.Draw(t, "first"), Events: rapid.Int64Min(0).Draw(t, "events"),
-			Count: rapid.Float64Range(0, 1e12).Draw(t, "decayed"), Pairs: genPairs(t), Dropped: rapid.Int64Min(0).Draw(t, "dropped"),
+			Count: rapid.Float64Range(0, 1e12).Draw(t, "decayed"), Own: rapid.Int64Min(0).Draw(t, "own"),
+			Links: [crowd.Kinds]crowd.Listed{{Pairs: genPairs(t), Dropped: rapid.Int64Min(0).Draw(t, "dropped")}, {Pairs: genPairs(t)}, {Pairs: genPairs(t)}},
 		}
 	}), 0, 8, func(p crowd.Partial) string { return p.ObjectID }).Draw(t, "parts")
 	slices.SortFunc(parts, func(p, q crowd.Partial) int { return strings.Compare(p.ObjectID, q.ObjectID) })
@@ -73,7 +74,7 @@ func TestPartsRoundTrip(t *testing.T) {
 
 func TestObjectRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := crowd.Object{Events: rapid.Int64Min(0).Draw(t, "events"), Pairs: genPairs(t), Bound: rapid.Int64Min(0).Draw(t, "bound")}
+		want := crowd.Object{Events: rapid.Int64Min(0).Draw(t, "events"), Links: [crowd.Kinds][]crowd.Pair{genPairs(t), genPairs(t), genPairs(t)}, Bound: rapid.Int64Min(0).Draw(t, "bound")}
 		got, err := crowd.ParseObject(want.AppendBinary(nil))
 		must.Succeed(t, err)
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -145,10 +146,10 @@ var decoders = map[string]func([]byte) error{
 // stored are examples of each stored form.
 func stored() map[string][]byte {
 	values := map[string][]byte{
-		"object": crowd.Object{Events: 3, Pairs: []crowd.Pair{{ObjectID: "b", Count: 2}}, Bound: 1}.AppendBinary(nil),
+		"object": crowd.Object{Events: 3, Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "b", Count: 2}}, {{ObjectID: "c", Count: 2520}}}, Bound: 1}.AppendBinary(nil),
 		"parts": crowd.AppendParts(nil, []crowd.Partial{
-			{ObjectID: "a", Events: 3, Count: 1.5, Pairs: []crowd.Pair{{ObjectID: "a1", Count: 2}, {ObjectID: "b", Count: 1}}},
-			{ObjectID: "b", Events: 1, Count: 1, Dropped: 4},
+			{ObjectID: "a", Events: 3, Count: 1.5, Links: [crowd.Kinds]crowd.Listed{{Pairs: []crowd.Pair{{ObjectID: "a1", Count: 2}, {ObjectID: "b", Count: 1}}}}},
+			{ObjectID: "b", Events: 1, Count: 1, Own: 5, Links: [crowd.Kinds]crowd.Listed{{Dropped: 4}}},
 		}),
 	}
 	for cell := range crowd.PackCounts([]crowd.Counted{{"a", 1}, {"ab", 2}}) {

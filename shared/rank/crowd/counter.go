@@ -6,8 +6,10 @@ type Sink interface {
 	// Event is called once for each event that counts for an object, with the
 	// time (ms) of the event.
 	Event(object uint32, time int64)
-	// Pair is called once for each occurrence of a pair.
-	Pair(first, second uint32)
+	// Link counts a link of two objects n times.
+	Link(kind Kind, first, second, n uint32)
+	// Own counts what an object counts of a set.
+	Own(object, n uint32)
 }
 
 // Counter counts the events and pairs of one index, user by user. Numbers of
@@ -35,6 +37,8 @@ type Counter struct {
 	budgets [2]budget
 	// counted is the number of the user's events that count for an object.
 	counted int64
+
+	stepper stepper
 }
 
 type span struct {
@@ -55,7 +59,7 @@ const maxWaiting = 2 * MaxEvents * (maxSuccessors + 1)
 
 // NewCounter returns a Counter before its first user.
 func NewCounter(sink Sink) *Counter {
-	c := &Counter{sink: sink}
+	c := &Counter{sink: sink, stepper: stepper{sink: sink}}
 	c.reset()
 	return c
 }
@@ -88,6 +92,7 @@ func (c *Counter) Add(time int64, objects []uint32) {
 		return
 	}
 	c.counted++
+	c.stepper.add(time, c.objects[start:])
 	c.events = append(c.events, span{time, start, len(c.objects)})
 	if len(c.objects)-c.events[c.next].start > maxWaiting {
 		for c.next < len(c.events) && c.complete() {
@@ -102,6 +107,7 @@ func (c *Counter) End() int64 {
 	for c.next < len(c.events) {
 		c.countNext()
 	}
+	c.stepper.end()
 	n := c.counted
 	c.reset()
 	return n
@@ -178,7 +184,7 @@ func (c *Counter) countNext() {
 			c.seen[second] = walk
 			successors++
 			b.left--
-			c.sink.Pair(first, second)
+			c.sink.Link(Follows, first, second, 1)
 		}
 	}
 	c.next++

@@ -1,6 +1,7 @@
 package crowd_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -9,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -22,18 +23,23 @@ const minute = 60_000
 // recorder is a Sink that keeps what it receives.
 type recorder struct {
 	events map[uint32][]int64
-	pairs  map[[2]uint32]int64
+	links  [crowd.Kinds]map[[2]uint32]int64
+	own    map[uint32]int64
 }
 
 func newRecorder() *recorder {
-	return &recorder{events: map[uint32][]int64{}, pairs: map[[2]uint32]int64{}}
+	return &recorder{map[uint32][]int64{}, [crowd.Kinds]map[[2]uint32]int64{{}, {}, {}}, map[uint32]int64{}}
 }
 
 func (r *recorder) Event(object uint32, time int64) {
 	r.events[object] = append(r.events[object], time)
 }
 
-func (r *recorder) Pair(first, second uint32) { r.pairs[[2]uint32{first, second}]++ }
+func (r *recorder) Link(kind crowd.Kind, first, second, n uint32) {
+	r.links[kind][[2]uint32{first, second}] += int64(n)
+}
+
+func (r *recorder) Own(object, n uint32) { r.own[object] += int64(n) }
 
 // name is the objectID of a number; names sort as the numbers do.
 func name(object uint32) string { return fmt.Sprintf("o%06d", object) }
@@ -47,18 +53,21 @@ func (r *recorder) objects(asOf int64, halfLife float64) (map[string]float64, ma
 		}
 		objects[name(o)] = crowd.Object{Events: int64(len(times))}
 	}
-	for p, n := range r.pairs {
-		o := objects[name(p[0])]
-		o.Pairs = append(o.Pairs, crowd.Pair{ObjectID: name(p[1]), Count: n})
-		objects[name(p[0])] = o
-	}
-	for id := range objects {
-		slices.SortFunc(objects[id].Pairs, func(p, q crowd.Pair) int {
-			if p.Count != q.Count {
-				return int(q.Count - p.Count)
+	for kind, links := range r.links {
+		for p, n := range links {
+			if kind == int(crowd.Together) {
+				n = crowd.Weight(n, r.own[p[0]], r.own[p[1]])
 			}
-			return strings.Compare(p.ObjectID, q.ObjectID)
-		})
+			if o := objects[name(p[0])]; n > 0 {
+				o.Links[kind] = append(o.Links[kind], crowd.Pair{ObjectID: name(p[1]), Count: n})
+				objects[name(p[0])] = o
+			}
+		}
+		for _, o := range objects {
+			slices.SortFunc(o.Links[kind], func(p, q crowd.Pair) int {
+				return cmp.Or(int(q.Count-p.Count), strings.Compare(p.ObjectID, q.ObjectID))
+			})
+		}
 	}
 	return counts, objects
 }
@@ -109,10 +118,10 @@ func compareWithReference(t rapid.TB, users [][]step) {
 	}
 	wantCounts, wantObjects := crowd.Reference(all, asOf, halfLife)
 	gotCounts, gotObjects := r.objects(asOf, halfLife)
-	if diff := cmp.Diff(wantCounts, gotCounts, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+	if diff := gocmp.Diff(wantCounts, gotCounts, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Fatalf("counts (-reference +counter):\n%s", diff)
 	}
-	if diff := cmp.Diff(wantObjects, gotObjects); diff != "" {
+	if diff := gocmp.Diff(wantObjects, gotObjects); diff != "" {
 		t.Fatalf("objects (-reference +counter):\n%s", diff)
 	}
 }
@@ -167,8 +176,8 @@ func TestPairs(t *testing.T) {
 		}
 		c.End()
 		var got []string
-		for _, p := range slices.SortedFunc(maps.Keys(r.pairs), func(p, q [2]uint32) int { return slices.Compare(p[:], q[:]) }) {
-			for range r.pairs[p] {
+		for _, p := range slices.SortedFunc(maps.Keys(r.links[crowd.Follows]), func(p, q [2]uint32) int { return slices.Compare(p[:], q[:]) }) {
+			for range r.links[crowd.Follows][p] {
 				got = append(got, fmt.Sprint(p[0], p[1])[:1]+fmt.Sprint(p[1]))
 			}
 		}
@@ -218,11 +227,61 @@ func TestRobotIsBounded(t *testing.T) {
 			t.Errorf("object %d has %d events, want %d", o, len(times), crowd.MaxEvents)
 		}
 	}
-	var pairs int64
-	for _, n := range r.pairs {
+	var pairs, sequences int64
+	for _, n := range r.links[crowd.Follows] {
 		pairs += n
 	}
-	if pairs != crowd.MaxPairs {
-		t.Errorf("%d pairs, want %d", pairs, crowd.MaxPairs)
+	for _, n := range r.links[crowd.Sequence] {
+		sequences += n
+	}
+	if pairs != crowd.MaxPairs || sequences == 0 || sequences > 2*500*2520 {
+		t.Errorf("%d pairs, want %d; sequences count %d, want at most 500", pairs, crowd.MaxPairs, sequences)
+	}
+}
+
+// The definitions of sequences and sets, by hand.
+func TestSequencesAndSets(t *testing.T) {
+	var long, many []step
+	for i := range uint32(12) {
+		long = append(long, step{int64(i) * 86_400_000, []uint32{i}})
+	}
+	for i := range uint32(60) {
+		many = append(many, step{int64(i) * 86_400_000, []uint32{i}})
+	}
+	count := func(steps []step) *recorder {
+		r := newRecorder()
+		c := crowd.NewCounter(r)
+		for _, s := range steps {
+			c.Add(s.time, s.objects)
+		}
+		c.End()
+		return r
+	}
+	for _, test := range []struct {
+		name          string
+		steps         []step
+		first, second uint32
+		want          int64
+	}{
+		{"the next step, however late", long, 0, 1, 2520},
+		{"two steps later", long, 0, 2, 1260},
+		{"ten steps later", long, 0, 10, 252},
+		{"eleven steps later", long, 0, 11, 0},
+		{"not backwards", long, 1, 0, 0},
+		{"one instant, both ways", []step{{0, []uint32{1}}, {0, []uint32{2}}}, 2, 1, 2520},
+		{"an event with itself", []step{{0, []uint32{1, 2}}}, 1, 2, 2520},
+		{"each step again", []step{{0, []uint32{1}}, {1, []uint32{1}}, {2, []uint32{2}}}, 1, 2, 2520 + 1260},
+		{"once a step", []step{{0, []uint32{1}}, {1, []uint32{2}}, {1, []uint32{2}}}, 1, 2, 2520},
+	} {
+		if got := count(test.steps).links[crowd.Sequence][[2]uint32{test.first, test.second}]; got != test.want {
+			t.Errorf("%s: %d to %d counts %d, want %d", test.name, test.first, test.second, got, test.want)
+		}
+	}
+	r := count(many)
+	if got := r.links[crowd.Together][[2]uint32{0, 49}]; got != 20_000 || r.own[0] != 20_000 || r.own[59] != 100_000 {
+		t.Errorf("two of a set of 50 count %d, one of it %d, and one of the next 10 counts %d", got, r.own[0], r.own[59])
+	}
+	if got := r.links[crowd.Together][[2]uint32{49, 50}]; got != 0 {
+		t.Errorf("objects of two sets count %d together", got)
 	}
 }

@@ -21,6 +21,19 @@
 //	             Of a user and a day only the first MaxPairs pairs count: by e,
 //	             then the place of A in e, then B. The day of a pair is that of e.
 //
+//	step          of a user: the first maxStep objects of the events of one instant.
+//	sequence      of an object A of a step and another B: counts 1 if B is in the same step or the
+//	              next, and 1/d if it is d steps later, up to reach.
+//	set           of a user: the objects that they turned to, maxSet at a time: the first maxSet
+//	              different ones, then those after the event that completes them, and so on.
+//	              Each object of a set of n counts 1/n.
+//	together      of two objects: the sum of what the sets that hold both count. The weight of the
+//	              two is that sum, divided by the square root of the product of the same sums of
+//	              each alone, with damped added to each: the cosine of the two, in which a user with
+//	              a few objects says more than one with many, and an object of few users little.
+//	caps          Of a user and a day only the first maxMoves sequences count: by the event that
+//	              names B, the place of B in it, the steps from A, then the place of A.
+//
 // Days are days of UTC. Each index has statistics of its own, and the caps hold
 // for each index. Reference computes the definition as it reads; Counter and
 // Tally compute the same numbers fast and in bounded memory.
@@ -30,6 +43,7 @@
 package crowd
 
 import (
+	"math"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -66,26 +80,49 @@ type Index struct {
 	Sampled bool
 }
 
-// Object holds what statistics say of the pairs of one object.
+// Object holds what statistics say of one object and others.
 type Object struct {
 	Events int64 // that count for the object, undecayed
-	// Pairs are the Best most frequent pairs that begin with the object, by
-	// count descending, then ObjectID.
-	Pairs []Pair
-	// Bound is 0 if Pairs are exact. Otherwise the count of a listed pair may be
+	// Links are the Best links that begin with the object, by count descending, then
+	// ObjectID. Those of Follows are pairs. Those of Together count their weight, in
+	// 1/whole.
+	Links [Kinds][]Pair
+	// Bound is 0 if the pairs are exact. Otherwise the count of a listed pair may be
 	// too low by at most Bound, and a pair that is missing in the list occurs at
 	// most Bound times more than the last listed one. If fewer than Best pairs
 	// are listed, it occurs at most Bound times.
 	Bound int64
 }
 
+// Kind is a kind of links from one object to another.
+type Kind int
+
+// The kinds of links.
+const (
+	Follows  Kind = iota // pairs
+	Sequence             // in 1/2520
+	Together
+	Kinds = iota
+)
+
+// whole is the weight of two objects that all users turn to together.
+const whole = 1 << 16
+
+// Weight returns the weight of two objects by what their sets count together and alone.
+func Weight(together, first, second int64) int64 {
+	if together <= 0 || first <= 0 || second <= 0 {
+		return 0
+	}
+	return int64(math.Round(whole * float64(together) / math.Sqrt(float64(first+damped)*float64(second+damped))))
+}
+
 // Exact reports whether the pairs and their counts are exact.
 func (o Object) Exact() bool { return o.Bound == 0 }
 
-// Pair is the second object of a pair.
+// Pair is the second object of a link.
 type Pair struct {
 	ObjectID string
-	Count    int64 // how often the pair occurs
+	Count    int64 // how often the link occurs
 }
 
 func contains(filters []event.Filter, f event.Filter) bool {

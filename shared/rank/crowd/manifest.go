@@ -76,9 +76,12 @@ func GenerationName(started time.Time, job string) string {
 // ValidGeneration reports whether a part of a row key can name a generation.
 func ValidGeneration(name string) bool { return strings.HasPrefix(name, "g") }
 
+// manifestFormat is the number of the form of a manifest.
+const manifestFormat = 1
+
 // Encode returns the stored form of a manifest.
 func (m Manifest) Encode() ([]byte, error) {
-	m.Format = format
+	m.Format = manifestFormat
 	b, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest of crowd statistics: %w", err)
@@ -97,7 +100,7 @@ func parseManifest(b []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", err)
 	}
 	switch {
-	case m.Format > format:
+	case m.Format > manifestFormat:
 		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: format %d: %w", m.Format, wire.ErrNewer)
 	case m.Format < 1, m.Current.Name != "" && !ValidGeneration(m.Current.Name):
 		return Manifest{}, fmt.Errorf("read manifest of crowd statistics: %w", wire.ErrDamaged)

@@ -14,8 +14,10 @@ func AppendParts(b []byte, parts []Partial) []byte {
 	var ids []string
 	for _, p := range parts {
 		ids = append(ids, p.ObjectID)
-		for _, second := range p.Pairs {
-			ids = append(ids, second.ObjectID)
+		for _, l := range p.Links {
+			for _, second := range l.Pairs {
+				ids = append(ids, second.ObjectID)
+			}
 		}
 	}
 	slices.Sort(ids)
@@ -36,14 +38,17 @@ func AppendParts(b []byte, parts []Partial) []byte {
 		b = binary.AppendUvarint(b, numbers[p.ObjectID])
 		b = binary.AppendUvarint(b, uint64(p.Events))
 		b = wire.AppendFloat(b, p.Count)
-		b = binary.AppendUvarint(b, uint64(p.Dropped))
-		b = binary.AppendUvarint(b, uint64(len(p.Pairs)))
-		last := uint64(0)
-		for _, second := range p.Pairs {
-			n := numbers[second.ObjectID]
-			b = binary.AppendUvarint(b, n-last)
-			b = binary.AppendUvarint(b, uint64(second.Count))
-			last = n
+		b = binary.AppendUvarint(b, uint64(p.Own))
+		for _, l := range p.Links {
+			b = binary.AppendUvarint(b, uint64(l.Dropped))
+			b = binary.AppendUvarint(b, uint64(len(l.Pairs)))
+			last := uint64(0)
+			for _, second := range l.Pairs {
+				n := numbers[second.ObjectID]
+				b = binary.AppendUvarint(b, n-last)
+				b = binary.AppendUvarint(b, uint64(second.Count))
+				last = n
+			}
 		}
 	}
 	return wire.Seal(b, start)
@@ -74,7 +79,7 @@ func NewPartReader(b []byte) (*PartReader, error) {
 		}
 		r.ids[i], previous = id, id
 	}
-	r.left = r.c.Size(12)
+	r.left = r.c.Size(17)
 	if r.c.Damaged {
 		return nil, fmt.Errorf("read parts of a run: %w", wire.ErrDamaged)
 	}
@@ -91,16 +96,20 @@ func (r *PartReader) Next() (Partial, bool, error) {
 	}
 	r.left--
 	c := &r.c
-	p := Partial{ObjectID: r.id(c.Unsigned()), Events: c.Number(), Count: c.Float(), Dropped: c.Number()}
-	p.Pairs = make([]Pair, c.Size(2))
-	n := uint64(0)
-	for i := range p.Pairs {
-		since := c.Unsigned()
-		if i > 0 && since == 0 || n+since < n {
-			c.Damaged = true
+	p := Partial{ObjectID: r.id(c.Unsigned()), Events: c.Number(), Count: c.Float(), Own: c.Number()}
+	for kind := range p.Links {
+		l := &p.Links[kind]
+		l.Dropped = c.Number()
+		l.Pairs = make([]Pair, c.Size(2))
+		n := uint64(0)
+		for i := range l.Pairs {
+			since := c.Unsigned()
+			if i > 0 && since == 0 || n+since < n {
+				c.Damaged = true
+			}
+			n += since
+			l.Pairs[i] = Pair{r.id(n), c.Number()}
 		}
-		n += since
-		p.Pairs[i] = Pair{r.id(n), c.Number()}
 	}
 	if c.Damaged || p.ObjectID <= r.last && r.last != "" {
 		return Partial{}, false, fmt.Errorf("read parts of a run: %w", wire.ErrDamaged)

@@ -19,10 +19,10 @@ type Event struct {
 // Reference computes the statistics of events, which it takes by user and in
 // the order of the log. Tests compare every other computation with it, so it
 // follows the definition and is not optimized. It returns the decayed counts,
-// and each object's events and all of its pairs.
+// and each object's events and all of its links.
 func Reference(users [][]Event, asOf int64, halfLife float64) (counts map[string]float64, objects map[string]Object) {
 	counts, objects = map[string]float64{}, map[string]Object{}
-	pairs := map[string]map[string]int64{}
+	links, own := [Kinds]map[linkOf]int64{{}, {}, {}}, map[string]int64{}
 	for _, events := range users {
 		events = counted(events)
 		for _, e := range events {
@@ -34,21 +34,90 @@ func Reference(users [][]Event, asOf int64, halfLife float64) (counts map[string
 			}
 		}
 		for _, p := range pairsOf(events) {
-			if pairs[p.a] == nil {
-				pairs[p.a] = map[string]int64{}
+			links[Follows][p]++
+		}
+		sequencesOf(events, links[Sequence])
+		setsOf(events, links[Together], own)
+	}
+	for kind := range links {
+		for l, n := range links[kind] {
+			o := objects[l.a]
+			if kind == int(Together) {
+				n = Weight(n, own[l.a], own[l.b])
 			}
-			pairs[p.a][p.b]++
+			if n > 0 {
+				o.Links[kind] = append(o.Links[kind], Pair{l.b, n})
+			}
+			objects[l.a] = o
 		}
 	}
-	for a, seconds := range pairs {
-		o := objects[a]
-		for b, n := range seconds {
-			o.Pairs = append(o.Pairs, Pair{b, n})
+	for _, o := range objects {
+		for kind := range o.Links {
+			slices.SortFunc(o.Links[kind], byCount)
 		}
-		slices.SortFunc(o.Pairs, byCount)
-		objects[a] = o
 	}
 	return counts, objects
+}
+
+// sequencesOf adds the sequences of a user.
+func sequencesOf(events []Event, to map[linkOf]int64) {
+	var steps [][]string
+	ofDay := map[int64]int{}
+	for i, e := range events {
+		if len(e.ObjectIDs) == 0 {
+			continue
+		}
+		same := func(f Event) bool { return f.Time == e.Time && len(f.ObjectIDs) > 0 }
+		if slices.IndexFunc(events, same) == i {
+			steps = append(steps, nil)
+		}
+		newest := len(steps) - 1
+		for _, b := range e.ObjectIDs {
+			if slices.Contains(steps[newest], b) || len(steps[newest]) == maxStep {
+				continue
+			}
+			for back := 0; back <= reach && back <= newest; back++ {
+				for _, a := range steps[newest-back] {
+					if a == b || ofDay[dayOf(e.Time)] == maxMoves {
+						continue
+					}
+					ofDay[dayOf(e.Time)]++
+					to[linkOf{a, b}] += int64(moves / max(back, 1))
+					if back == 0 {
+						to[linkOf{b, a}] += moves
+					}
+				}
+			}
+			steps[newest] = append(steps[newest], b)
+		}
+	}
+}
+
+// setsOf adds what the sets of a user count.
+func setsOf(events []Event, to map[linkOf]int64, own map[string]int64) {
+	var sets [][]string
+	for _, e := range events {
+		for _, b := range e.ObjectIDs {
+			newest := len(sets) - 1
+			switch {
+			case newest < 0 || len(sets[newest]) == maxSet:
+				sets = append(sets, []string{b})
+			case !slices.Contains(sets[newest], b):
+				sets[newest] = append(sets[newest], b)
+			}
+		}
+	}
+	for _, set := range sets {
+		n := int64(wholeSet / len(set))
+		for _, a := range set {
+			own[a] += n
+			for _, b := range set {
+				if a != b {
+					to[linkOf{a, b}] += n
+				}
+			}
+		}
+	}
 }
 
 // byCount orders pairs as statistics list them.
@@ -82,11 +151,11 @@ func counted(events []Event) []Event {
 	return kept
 }
 
-type pairOf struct{ a, b string }
+type linkOf struct{ a, b string }
 
 // pairsOf returns the pairs of a user that count.
-func pairsOf(events []Event) []pairOf {
-	var all []pairOf
+func pairsOf(events []Event) []linkOf {
+	var all []linkOf
 	ofDay := map[int64]int{}
 	for _, e := range events {
 		for _, a := range e.ObjectIDs {
@@ -106,7 +175,7 @@ func pairsOf(events []Event) []pairOf {
 			}
 			for _, b := range seconds {
 				if ofDay[dayOf(e.Time)] < MaxPairs {
-					all = append(all, pairOf{a, b})
+					all = append(all, linkOf{a, b})
 				}
 				ofDay[dayOf(e.Time)]++
 			}

@@ -20,28 +20,52 @@ type Partial struct {
 	ObjectID string
 	Events   int64   // that count for the object
 	Count    float64 // decayed
-	Pairs    []Pair  // the most frequent ones, by ObjectID
-	// Dropped is the highest count of the pairs that Pairs leaves out.
+	Own      int64   // what the object counts of sets
+	Links    [Kinds]Listed
+}
+
+// Listed are the most frequent links of an object.
+type Listed struct {
+	Pairs []Pair // by ObjectID
+	// Dropped is the highest count of the links that Pairs leaves out.
 	Dropped int64
 }
 
-// Tally adds up what a Counter counts. Pairs lie in a sorted list with one
-// entry of 16 bytes for each different pair, and in a buffer. It is not safe for
-// concurrent use.
+// Tally adds up what a Counter counts. It is not safe for concurrent use.
 type Tally struct {
 	asOf     int64
 	halfLife float64
 
 	events []int64 // by object
 	counts []float64
+	own    []int64
 
-	buffer []uint64 // first object << 32 + second
-	keys   []uint64 // different pairs, sorted
+	links [Kinds]linkTally
+}
+
+// linkTally adds up links of one kind. They lie in a sorted list with one entry of 16
+// bytes for each different link, and in a buffer.
+type linkTally struct {
+	buffer []uint64 // first object << (numberBits + countBits) + second << countBits + count
+	keys   []uint64 // different links, sorted: entries of buffer without the count
 	ns     []int64  // how often each occurs
 
 	spareKeys []uint64
 	spareNs   []int64
 }
+
+// The bits of numbers of objects and of counts in a buffer.
+const (
+	numberBits = 22
+	countBits  = 20
+)
+
+// MaxObjects is how many objects a Tally takes.
+const MaxObjects = 1 << numberBits
+
+// firstOf and secondOf return the objects of a key.
+func firstOf(key uint64) uint32  { return uint32(key >> numberBits) }
+func secondOf(key uint64) uint32 { return uint32(key & (1<<numberBits - 1)) }
 
 var _ Sink = &Tally{}
 
@@ -54,37 +78,55 @@ func (t *Tally) Event(object uint32, time int64) {
 	if n := int(object) + 1 - len(t.events); n > 0 {
 		t.events = append(t.events, make([]int64, n)...)
 		t.counts = append(t.counts, make([]float64, n)...)
+		t.own = append(t.own, make([]int64, n)...)
 	}
 	t.events[object]++
 	t.counts[object] += math.Exp2(-float64(t.asOf-time) / t.halfLife)
 }
 
-// Pair counts an occurrence of a pair. Both objects must have an event, as those
-// that a Counter counts have.
-func (t *Tally) Pair(first, second uint32) {
-	t.buffer = append(t.buffer, uint64(first)<<32|uint64(second))
-	if len(t.buffer) == maxBuffered {
-		t.compact()
+// Own counts what an object counts of a set.
+func (t *Tally) Own(object, n uint32) { t.own[object] += int64(n) }
+
+// Link counts a link n times. Both objects must have an event, as those that a Counter
+// counts have.
+func (t *Tally) Link(kind Kind, first, second, n uint32) {
+	l := &t.links[kind]
+	l.buffer = append(l.buffer, uint64(first)<<(numberBits+countBits)|uint64(second)<<countBits|uint64(n))
+	if len(l.buffer) == maxBuffered {
+		l.compact()
 	}
 }
 
-// Different returns the number of entries of the sorted list. The caller bounds
+// Different returns the number of entries of the sorted lists. The caller bounds
 // the memory of a tally by it, and by Buffered.
-func (t *Tally) Different() int { return len(t.keys) }
+func (t *Tally) Different() (n int) {
+	for i := range t.links {
+		n += len(t.links[i].keys)
+	}
+	return n
+}
 
-// Buffered returns the number of pairs that the buffer has room for. An entry
+// Buffered returns the number of links that the buffers have room for. An entry
 // takes 8 bytes.
-func (t *Tally) Buffered() int { return cap(t.buffer) }
+func (t *Tally) Buffered() (n int) {
+	for i := range t.links {
+		n += cap(t.links[i].buffer)
+	}
+	return n
+}
 
-// Release adds the buffer to the sorted list and gives up its memory and that of
+// Release adds the buffers to the sorted lists and gives up their memory and that of
 // the space to merge.
 func (t *Tally) Release() {
-	t.compact()
-	t.buffer, t.spareKeys, t.spareNs = nil, nil, nil
+	for i := range t.links {
+		l := &t.links[i]
+		l.compact()
+		l.buffer, l.spareKeys, l.spareNs = nil, nil, nil
+	}
 }
 
 // compact adds the buffer to the sorted list.
-func (t *Tally) compact() {
+func (t *linkTally) compact() {
 	if len(t.buffer) == 0 {
 		return
 	}
@@ -92,16 +134,15 @@ func (t *Tally) compact() {
 	keys, ns := t.spareKeys[:0], t.spareNs[:0]
 	i := 0
 	for start := 0; start < len(t.buffer); {
-		key, end := t.buffer[start], start+1
-		for end < len(t.buffer) && t.buffer[end] == key {
-			end++
+		key, n, end := t.buffer[start]>>countBits, int64(0), start
+		for ; end < len(t.buffer) && t.buffer[end]>>countBits == key; end++ {
+			n += int64(t.buffer[end] & (1<<countBits - 1))
 		}
 		from := i
 		for i < len(t.keys) && t.keys[i] < key {
 			i++
 		}
 		keys, ns = append(keys, t.keys[from:i]...), append(ns, t.ns[from:i]...)
-		n := int64(end - start)
 		if i < len(t.keys) && t.keys[i] == key {
 			n += t.ns[i]
 			i++
@@ -115,66 +156,80 @@ func (t *Tally) compact() {
 }
 
 // Cut returns what the tally has counted and empties it. name returns the
-// objectID of a number. Each object keeps its kept most frequent pairs, those of
+// objectID of a number. Each object keeps its kept most frequent links of a kind, those of
 // one count by objectID.
 func (t *Tally) Cut(kept int, name func(object uint32) string) []Partial {
-	t.compact()
 	var ids []string // by number
 	var objects []uint32
-	starts := make([]int, len(t.events)+1) // by number: where its pairs begin in keys
 	for o, events := range t.events {
 		ids = append(ids, "")
-		if events > 0 { // an object without events has no pairs
+		if events > 0 { // an object without events has no links
 			ids[o] = name(uint32(o))
 			objects = append(objects, uint32(o))
 		}
-		at := starts[o]
-		for at < len(t.keys) && t.keys[at]>>32 == uint64(o) {
-			at++
-		}
-		starts[o+1] = at
 	}
 	slices.SortFunc(objects, func(a, b uint32) int { return strings.Compare(ids[a], ids[b]) })
 	places := make([]uint32, len(t.events)) // by number: the place of its objectID among all
+	parts := make([]Partial, len(objects))
 	for place, o := range objects {
 		places[o] = uint32(place)
+		parts[place] = Partial{ObjectID: ids[o], Events: t.events[o], Count: t.counts[o], Own: t.own[o]}
 	}
-	parts := make([]Partial, len(objects))
-	for i, o := range objects {
-		parts[i] = Partial{ObjectID: ids[o], Events: t.events[o], Count: t.counts[o]}
-		t.best(&parts[i], starts[o], starts[o+1], kept, ids, places)
+	for kind := range t.links {
+		l := &t.links[kind]
+		l.compact()
+		for start := 0; start < len(l.keys); {
+			first, end := firstOf(l.keys[start]), start+1
+			for end < len(l.keys) && firstOf(l.keys[end]) == first {
+				end++
+			}
+			parts[places[first]].Links[kind] = l.best(start, end, kept, ids, places)
+			start = end
+		}
 	}
 	// Of many tallies each may have been the largest once.
 	*t = Tally{asOf: t.asOf, halfLife: t.halfLife}
 	return parts
 }
 
-// best sets the pairs of an object to the most frequent ones of keys[start:end].
-// ids and places are by number.
-func (t *Tally) best(p *Partial, start, end, kept int, ids []string, places []uint32) {
+// best returns the most frequent links of keys[start:end]. ids and places are by number.
+func (t *linkTally) best(start, end, kept int, ids []string, places []uint32) (listed Listed) {
 	order := make([]int, 0, end-start)
 	for i := start; i < end; i++ {
 		order = append(order, i)
 	}
-	byID := func(i, j int) int { return cmp.Compare(places[uint32(t.keys[i])], places[uint32(t.keys[j])]) }
+	byID := func(i, j int) int { return cmp.Compare(places[secondOf(t.keys[i])], places[secondOf(t.keys[j])]) }
 	if len(order) > kept {
 		slices.SortFunc(order, func(i, j int) int { return cmp.Or(cmp.Compare(t.ns[j], t.ns[i]), byID(i, j)) })
-		p.Dropped = t.ns[order[kept]]
+		listed.Dropped = t.ns[order[kept]]
 		order = order[:kept]
 	}
 	slices.SortFunc(order, byID)
-	p.Pairs = make([]Pair, len(order))
+	listed.Pairs = make([]Pair, len(order))
 	for i, j := range order {
-		p.Pairs[i] = Pair{ids[uint32(t.keys[j])], t.ns[j]}
+		listed.Pairs[i] = Pair{ids[secondOf(t.keys[j])], t.ns[j]}
 	}
+	return listed
 }
 
 // Merge adds up what several runs say of one object. It returns the decayed
-// count too.
+// count too. own returns what an object counts of sets in all runs.
 //
 // The true count of a pair is at least the sum of its counts in the runs that
 // list it, and exceeds that sum by at most the sum of Dropped of the other runs.
-func Merge(runs []Partial) (count float64, o Object) {
+func Merge(runs []Partial, own func(objectID string) int64) (count float64, o Object) {
+	for _, r := range runs {
+		count += r.Count
+		o.Events += r.Events
+	}
+	for kind := range o.Links {
+		o.Links[kind] = o.merge(runs, Kind(kind), own)
+	}
+	return count, o
+}
+
+// merge merges the links of one kind, and sets the bound of pairs.
+func (o *Object) merge(runs []Partial, kind Kind, own func(string) int64) []Pair {
 	type sum struct {
 		count  int64
 		listed int64 // Dropped of the runs that list the pair
@@ -182,28 +237,33 @@ func Merge(runs []Partial) (count float64, o Object) {
 	var dropped int64
 	sums := map[string]sum{}
 	for _, r := range runs {
-		count += r.Count
-		o.Events += r.Events
-		dropped += r.Dropped
-		for _, p := range r.Pairs {
+		l := &r.Links[kind]
+		dropped += l.Dropped
+		for _, p := range l.Pairs {
 			s := sums[p.ObjectID]
-			sums[p.ObjectID] = sum{s.count + p.Count, s.listed + r.Dropped}
+			sums[p.ObjectID] = sum{s.count + p.Count, s.listed + l.Dropped}
 		}
 	}
 	all := make([]Pair, 0, len(sums))
 	for id, s := range sums {
-		all = append(all, Pair{id, s.count})
+		p := Pair{id, s.count}
+		if kind == Together {
+			p.Count = Weight(s.count, own(runs[0].ObjectID), own(id))
+		}
+		if p.Count > 0 {
+			all = append(all, p)
+		}
 	}
 	slices.SortFunc(all, byCount)
-	o.Pairs = slices.Clone(all[:min(len(all), Best)])
-	if dropped == 0 {
-		return count, o
+	best := slices.Clone(all[:min(len(all), Best)])
+	if kind != Follows || dropped == 0 {
+		return best
 	}
 	// A pair that no run lists may occur dropped times. Others are compared with
 	// the last place of the list, and one may tie with it.
 	var last int64
-	if len(o.Pairs) == Best {
-		last = o.Pairs[Best-1].Count
+	if len(best) == Best {
+		last = best[Best-1].Count
 	}
 	o.Bound = max(0, dropped-last)
 	if dropped == last {
@@ -219,5 +279,5 @@ func Merge(runs []Partial) (count float64, o Object) {
 			o.Bound = max(o.Bound, p.Count+missed-last, 1)
 		}
 	}
-	return count, o
+	return best
 }

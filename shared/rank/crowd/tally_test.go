@@ -32,9 +32,16 @@ func tallied(users [][]step, usersPerRun, kept int, asOf int64, halfLife float64
 	}
 	counts, objects := map[string]float64{}, map[string]crowd.Object{}
 	for id, partials := range byObject {
-		counts[id], objects[id] = crowd.Merge(partials)
+		counts[id], objects[id] = crowd.Merge(partials, func(id string) int64 { return ownOf(byObject[id]) })
 	}
 	return counts, objects
+}
+
+func ownOf(partials []crowd.Partial) (own int64) {
+	for _, p := range partials {
+		own += p.Own
+	}
+	return own
 }
 
 func reference(users [][]step, asOf int64, halfLife float64) (map[string]float64, map[string]crowd.Object) {
@@ -49,7 +56,9 @@ func reference(users [][]step, asOf int64, halfLife float64) (map[string]float64
 func best(objects map[string]crowd.Object) map[string]crowd.Object {
 	cut := map[string]crowd.Object{}
 	for id, o := range objects {
-		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]
+		for kind, links := range o.Links {
+			o.Links[kind] = links[:min(len(links), crowd.Best)]
+		}
 		cut[id] = o
 	}
 	return cut
@@ -80,21 +89,21 @@ func TestTalliesEqualReference(t *testing.T) {
 func checkBounds(t rapid.TB, want, got map[string]crowd.Object) (exact int) {
 	t.Helper()
 	for id, o := range got {
-		full := want[id].Pairs
+		full := want[id].Links[crowd.Follows]
 		if o.Exact() {
 			exact++
-			if diff := cmp.Diff(full[:min(len(full), crowd.Best)], o.Pairs, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(full[:min(len(full), crowd.Best)], o.Links[crowd.Follows], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s has exact pairs that differ (-reference +merged):\n%s", id, diff)
 			}
 			continue
 		}
 		listed := map[string]int64{}
-		for _, p := range o.Pairs {
+		for _, p := range o.Links[crowd.Follows] {
 			listed[p.ObjectID] = p.Count
 		}
 		var last int64
-		if len(o.Pairs) == crowd.Best {
-			last = o.Pairs[crowd.Best-1].Count
+		if len(o.Links[crowd.Follows]) == crowd.Best {
+			last = o.Links[crowd.Follows][crowd.Best-1].Count
 		}
 		for _, p := range full {
 			n, ok := listed[p.ObjectID]
@@ -142,11 +151,11 @@ func TestBoundHoldsAgainstAnAdversary(t *testing.T) {
 	}
 	_, want := reference(users, testAsOf, testHalfLife)
 	_, got := tallied(users, 1, kept, testAsOf, testHalfLife)
-	if p := want[name(first)].Pairs[0]; p.ObjectID != name(steady) || p.Count != 2*runs {
+	if p := want[name(first)].Links[crowd.Follows][0]; p.ObjectID != name(steady) || p.Count != 2*runs {
 		t.Fatalf("most frequent pair %+v, want %s %d times", p, name(steady), 2*runs)
 	}
 	o := got[name(first)]
-	if slices.ContainsFunc(o.Pairs, func(p crowd.Pair) bool { return p.ObjectID == name(steady) }) {
+	if slices.ContainsFunc(o.Links[crowd.Follows], func(p crowd.Pair) bool { return p.ObjectID == name(steady) }) {
 		t.Error("the cut kept the pair: the stream does not break it")
 	}
 	if o.Exact() {
@@ -166,14 +175,14 @@ func TestTallyOfManyPairs(t *testing.T) {
 	for range 2_500_000 {
 		p := [2]uint32{uint32(r.IntN(300)), uint32(r.IntN(300))}
 		want[p]++
-		tally.Pair(p[0], p[1])
+		tally.Link(crowd.Follows, p[0], p[1], 1)
 	}
 	if n := tally.Different(); n != len(want) {
 		t.Errorf("%d different pairs, want %d", n, len(want))
 	}
 	n := 0
 	for first, part := range tally.Cut(crowd.Kept, name) {
-		for second, p := range part.Pairs {
+		for second, p := range part.Links[crowd.Follows].Pairs {
 			n++
 			if p.ObjectID != name(uint32(second)) || p.Count != want[[2]uint32{uint32(first), uint32(second)}] {
 				t.Fatalf("pair %d, %d = %+v, want %d", first, second, p, want[[2]uint32{uint32(first), uint32(second)}])
@@ -193,7 +202,7 @@ func TestTallyReleases(t *testing.T) {
 		a, b := uint32(r.IntN(20)), uint32(r.IntN(20))
 		for _, x := range []*crowd.Tally{kept, released} {
 			x.Event(a, 0)
-			x.Pair(a, b)
+			x.Link(crowd.Sequence, a, b, 7)
 		}
 		if i%90 == 0 {
 			if released.Buffered() == 0 {
@@ -219,7 +228,7 @@ func TestCutIsByObjectID(t *testing.T) {
 			a, b := uint32(r.IntN(40)), uint32(r.IntN(40))
 			tally.Event(number(a), 0)
 			tally.Event(number(b), 0)
-			tally.Pair(number(a), number(b))
+			tally.Link(crowd.Together, number(a), number(b), 3)
 		}
 		return tally.Cut(10, func(o uint32) string { return fmt.Sprintf("%02d", id(o)) })
 	}

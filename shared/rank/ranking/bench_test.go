@@ -47,7 +47,7 @@ func benchmark(candidates, filters, affinities int) (strategy.Strategy, *ranking
 		q.Session.Events = append(q.Session.Events, e)
 	}
 	for range 3 {
-		a := ranking.Neighbours{ObjectID: "A", Events: 100}
+		a := ranking.Neighbours{Past: last("A"), Events: 100}
 		for range 50 {
 			b := q.Candidates[random.IntN(candidates)].ObjectID
 			a.Pairs = append(a.Pairs, ranking.Pair{ObjectID: b, Count: float64(1 + random.IntN(20))})
@@ -149,7 +149,7 @@ func BenchmarkExplainImport(b *testing.B) {
 	s, q := benchmark(5000, 4, 50)
 	q.Explain = true
 	for n := len(q.Neighbours); n < 1000; n++ {
-		a := ranking.Neighbours{ObjectID: fmt.Sprintf("A%d", n), Events: 100}
+		a := ranking.Neighbours{Past: last(fmt.Sprintf("A%d", n)), Events: 100}
 		for i := range 50 {
 			a.Pairs = append(a.Pairs, ranking.Pair{ObjectID: q.Candidates[(n*50+i)%5000].ObjectID, Count: 1})
 		}

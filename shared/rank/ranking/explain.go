@@ -26,7 +26,11 @@ func (w *work) parts(name string, value float64, i int32) []Part {
 	case Session:
 		parts = w.filters(c.Object, func(e *term) float64 { return e.session })
 	case Pairs:
-		parts = w.pairsWith(c.ObjectID)
+		parts = w.partsOfLinks()[c.ObjectID][paired]
+	case Sequence:
+		parts = w.partsOfLinks()[c.ObjectID][followed]
+	case Related:
+		parts = w.partsOfLinks()[c.ObjectID][related]
 	default:
 		return nil
 	}
@@ -56,33 +60,26 @@ func (w *work) filters(o *Object, score func(*term) float64) []Part {
 	return parts
 }
 
-// pairsWith returns what each object of the user's last instant adds to the
-// pairs of an object.
-func (w *work) pairsWith(objectID string) []Part {
-	if w.pairParts == nil {
-		w.pairParts = w.partsOfPairs()
+// partsOfLinks returns what each object of the user's session adds to the features
+// of the crowd, by candidate.
+func (w *work) partsOfLinks() map[string][kinds][]Part {
+	if w.linkParts != nil {
+		return w.linkParts
 	}
-	return w.pairParts[objectID]
-}
-
-// partsOfPairs returns the parts of the pairs of each candidate.
-func (w *work) partsOfPairs() map[string][]Part {
-	parts := make(map[string][]Part, len(w.q.Candidates))
+	w.linkParts = make(map[string][kinds][]Part, len(w.q.Candidates))
 	for i := range w.q.Candidates {
-		parts[w.q.Candidates[i].ObjectID] = nil
+		w.linkParts[w.q.Candidates[i].ObjectID] = [kinds][]Part{}
 	}
-	for _, a := range w.q.Neighbours {
-		for _, b := range a.Pairs {
-			ratio := b.Count / a.Events
-			if !positive(b.Count) || !positive(a.Events) || !positive(ratio) {
-				continue
+	for i := range w.q.Neighbours {
+		a := &w.q.Neighbours[i]
+		a.each(&w.r.weights, func(kind int, b string, value float64) {
+			if known, ok := w.linkParts[b]; ok {
+				known[kind] = append(known[kind], Part{Name: a.ObjectID, Value: value})
+				w.linkParts[b] = known
 			}
-			if known, ok := parts[b.ObjectID]; ok {
-				parts[b.ObjectID] = append(known, Part{Name: a.ObjectID, Value: ratio})
-			}
-		}
+		})
 	}
-	return parts
+	return w.linkParts
 }
 
 // ofLargest returns parts divided by the largest of them, so that their sum stays finite.

@@ -66,6 +66,8 @@ func drawRanking(t *rapid.T) *strategy.Ranking {
 		Session:    strategy.FullSession{HalfLife: session.Draw(t, "session"), Weight: weights.Draw(t, "ws")},
 		Popularity: strategy.FullPopularity{HalfLife: halfLife.Draw(t, "popularity"), Weight: weights.Draw(t, "wp")},
 		Pairs:      strategy.FullPairs{Weight: weights.Draw(t, "wc")},
+		Sequence:   strategy.FullPairs{Weight: 5 * weights.Draw(t, "wq")},
+		Neighbours: strategy.FullPairs{Weight: 5 * weights.Draw(t, "wn")},
 		Freshness:  strategy.FullFreshness{Attribute: "day", HalfLife: halfLife.Draw(t, "freshness"), Weight: weights.Draw(t, "wf")},
 	}.Ranking()
 }
@@ -94,9 +96,12 @@ func drawQuery(t *rapid.T) *ranking.Query {
 		q.Session.Events = append(q.Session.Events, e)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "neighbours") {
-		a := ranking.Neighbours{ObjectID: ids.Draw(t, "A"), Events: numbers.Draw(t, "events of A")}
-		for range rapid.IntRange(0, 4).Draw(t, "pairs") {
-			a.Pairs = append(a.Pairs, ranking.Pair{ObjectID: ids.Draw(t, "B"), Count: numbers.Draw(t, "pair")})
+		a := ranking.Neighbours{Past: last(ids.Draw(t, "A")), Events: numbers.Draw(t, "events of A")}
+		a.Last, a.Age = rapid.Bool().Draw(t, "last"), rapid.IntRange(0, 12).Draw(t, "age")
+		for _, list := range []*[]ranking.Pair{&a.Pairs, &a.Sequence, &a.Related} {
+			for range rapid.IntRange(0, 3).Draw(t, "links") {
+				*list = append(*list, ranking.Pair{ObjectID: ids.Draw(t, "B"), Count: numbers.Draw(t, "link")})
+			}
 		}
 		q.Neighbours = append(q.Neighbours, a)
 	}

@@ -30,26 +30,67 @@ func (l *LastInstant) Holds(time int64, named bool) bool {
 // last instant.
 func (l *LastInstant) Over(time int64) bool { return l.found && time < l.time }
 
-// LastObjects returns the objects of an index that the events of the user's last
-// instant name, each once. known reports whether the catalog holds an object;
-// others are not listed.
-func LastObjects(session affinity.Session, index string, known func(objectID string) bool) []string {
-	var last LastInstant
-	var ids []string
-	listed := map[string]bool{}
-	for _, e := range session.Events { // newest first
-		if last.Over(e.Time) {
-			break
+// MaxHistory is how many objects of a session bring in others. The steps that reach it count
+// whole.
+const MaxHistory = 50
+
+// Past is an object of the user's session.
+type Past struct {
+	ObjectID string
+	Last     bool // the user's last instant names it
+	Age      int  // steps that are newer than the newest which names the object
+}
+
+// Recent collects the objects of a session by its steps: the instants that name an object
+// which the statistics know. The zero value has seen none.
+type Recent struct {
+	steps, objects int
+	time           int64
+}
+
+// Adds reports whether the objects of an event count, and how many steps are newer. It takes
+// those events, newest first, that name a known object.
+func (r *Recent) Adds(time int64) (age int, ok bool) {
+	if r.steps == 0 || time != r.time {
+		if r.objects >= MaxHistory {
+			return 0, false
 		}
-		if e.Index != index || !last.Holds(e.Time, slices.ContainsFunc(e.ObjectIDs, known)) {
+		r.time = time
+		r.steps++
+	}
+	return r.steps - 1, true
+}
+
+// Added counts an object that no newer step names.
+func (r *Recent) Added() { r.objects++ }
+
+// History lists the objects of an index that a session names and that the statistics know,
+// each once. known reports whether the catalog holds an object: the last instant goes by
+// that. counted reports whether the statistics know it.
+func History(session affinity.Session, index string, known, counted func(objectID string) bool) []Past {
+	var last LastInstant
+	var recent Recent
+	var past []Past
+	places := map[string]bool{}
+	for _, e := range session.Events { // newest first
+		if e.Index != index {
 			continue
 		}
+		isLast := last.Holds(e.Time, slices.ContainsFunc(e.ObjectIDs, known))
+		if !slices.ContainsFunc(e.ObjectIDs, counted) {
+			continue
+		}
+		age, ok := recent.Adds(e.Time)
+		if !ok {
+			break
+		}
 		for _, id := range e.ObjectIDs {
-			if known(id) && !listed[id] {
-				listed[id] = true
-				ids = append(ids, id)
+			if counted(id) && !places[id] {
+				places[id] = true
+				recent.Added()
+				past = append(past, Past{id, isLast, age})
 			}
 		}
 	}
-	return ids
+	return past
 }

@@ -20,14 +20,16 @@ type work struct {
 	logHighest float64 // log(1 + the query's highest count), 0 if that is not positive
 
 	terms table
-	pairs map[string]sum // B -> sum over the objects A of the last instant
-	// pairParts are the parts of these sums, made when an answer explains the first.
-	pairParts map[string][]Part
+	links map[string]links // by object B
+	// linkParts are the parts of these, made when an answer explains the first.
+	linkParts map[string][kinds][]Part
 
 	// By candidate. Excluded ones are 0.
-	affinity, session, pairing []float64
+	affinity, session []float64
+	linked            [][kinds]float64
 	// The highest of each.
-	topAffinity, topSession, topPairing float64
+	topAffinity, topSession float64
+	topLinked               [kinds]float64
 
 	order   []ranked
 	spread  []ranked // the order, by score alone
@@ -42,7 +44,7 @@ type ranked struct {
 	candidate int32
 }
 
-var pool = sync.Pool{New: func() any { return &work{pairs: map[string]sum{}} }}
+var pool = sync.Pool{New: func() any { return &work{links: map[string]links{}} }}
 
 // Rank ranks the candidates of a query. It does not change or keep the query.
 func (r *Ranker) Rank(q *Query) Result {
@@ -55,11 +57,17 @@ func (r *Ranker) Rank(q *Query) Result {
 		w.logHighest = math.Log1p(q.HighestCount)
 	}
 	personal := w.terms.fill(r, q)
-	w.addPairs()
+	for i := range q.Neighbours {
+		q.Neighbours[i].each(&r.weights, func(kind int, b string, value float64) {
+			of := w.links[b]
+			of[kind].addBounded(value)
+			w.links[b] = of
+		})
+	}
 	w.match()
 
 	result := Result{Items: w.items(w.best())}
-	if !personal && len(w.pairs) == 0 {
+	if !personal && len(w.links) == 0 {
 		if result.Fallback = Catalog; r.weights.popularity > 0 && w.logHighest > 0 {
 			result.Fallback = Popularity
 		}
@@ -68,32 +76,19 @@ func (r *Ranker) Rank(q *Query) Result {
 }
 
 func (w *work) release() {
-	clear(w.pairs)
+	clear(w.links)
 	w.terms.reset(0) // the strings belong to the request
 	w.greedy.reset()
-	w.r, w.q, w.pairParts = nil, nil, nil
+	w.r, w.q, w.linkParts = nil, nil, nil
 	pool.Put(w)
-}
-
-func (w *work) addPairs() {
-	for i := range w.q.Neighbours {
-		a := &w.q.Neighbours[i]
-		for _, b := range a.Pairs {
-			if ratio := b.Count / a.Events; positive(b.Count) && positive(a.Events) && positive(ratio) {
-				ratios := w.pairs[b.ObjectID]
-				ratios.addBounded(ratio)
-				w.pairs[b.ObjectID] = ratios
-			}
-		}
-	}
 }
 
 // match computes the features that are divided by the highest among the
 // candidates.
 func (w *work) match() {
 	n := len(w.q.Candidates)
-	w.affinity, w.session, w.pairing = zeros(w.affinity, n), zeros(w.session, n), zeros(w.pairing, n)
-	w.topAffinity, w.topSession, w.topPairing = 0, 0, 0
+	w.affinity, w.session, w.linked = zeros(w.affinity, n), zeros(w.session, n), zeros(w.linked, n)
+	w.topAffinity, w.topSession, w.topLinked = 0, 0, [kinds]float64{}
 	w.fetch()
 	for i := range w.q.Candidates {
 		c := &w.q.Candidates[i]
@@ -104,9 +99,11 @@ func (w *work) match() {
 			w.affinity[i], w.session[i] = w.matchObject(c.Object)
 			w.topAffinity, w.topSession = max(w.topAffinity, w.affinity[i]), max(w.topSession, w.session[i])
 		}
-		if len(w.pairs) > 0 {
-			w.pairing[i] = w.pairs[c.ObjectID].value()
-			w.topPairing = max(w.topPairing, w.pairing[i])
+		if of, ok := w.links[c.ObjectID]; ok {
+			for kind := range of {
+				w.linked[i][kind] = of[kind].value()
+				w.topLinked[kind] = max(w.topLinked[kind], w.linked[i][kind])
+			}
 		}
 	}
 }
@@ -152,9 +149,10 @@ func (w *work) matchObject(o *Object) (_, _ float64) {
 
 // weighted are the features of a candidate with their weights, in the order of
 // names.
-type weighted [7]float64
+type weighted [9]float64
 
-var names = [len(weighted{})]string{Relevancy, Affinity, Session, Popularity, Pairs, Freshness, seenBefore}
+var names = [len(weighted{})]string{Relevancy, Affinity, Session, Popularity, Pairs, Sequence, Related, Freshness,
+	seenBefore}
 
 func (w *work) features(i int32) (f weighted) {
 	c, r := &w.q.Candidates[i], &w.r.ranking
@@ -164,18 +162,20 @@ func (w *work) features(i int32) (f weighted) {
 	if r.Popularity.Weight > 0 && w.logHighest > 0 && positive(c.Count) {
 		f[3] = w.r.weights.popularity * min(math.Log1p(c.Count)/w.logHighest, 1)
 	}
-	f[4] = w.r.weights.pairs * share(w.pairing[i], w.topPairing)
+	for kind, top := range w.topLinked {
+		f[4+kind] = w.r.weights.linked[kind] * share(w.linked[i][kind], top)
+	}
 	if r.Freshness.Weight > 0 && c.Dated {
-		f[5] = w.r.weights.freshness * FreshnessOf(w.q.Now, c.Published, r.Freshness.HalfLife.Millis())
+		f[7] = w.r.weights.freshness * FreshnessOf(w.q.Now, c.Published, r.Freshness.HalfLife.Millis())
 	}
 	if c.Seen && w.q.Seen == Demote {
-		f[6] = -w.impact * demotion
+		f[8] = -w.impact * demotion
 	}
 	return f
 }
 
 // sum adds up the features, in the order of the formula.
-func (f *weighted) sum() float64 { return f[0] + f[1] + f[2] + f[3] + f[4] + f[5] + f[6] }
+func (f *weighted) sum() float64 { return f[0] + f[1] + f[2] + f[3] + f[4] + f[5] + f[6] + f[7] + f[8] }
 
 // best returns the candidates that the query asks for, in order.
 func (w *work) best() []ranked {
@@ -278,7 +278,7 @@ func (w *work) items(order []ranked) []Item {
 }
 
 // zeros returns n zeros in the memory of s if it is large enough.
-func zeros(s []float64, n int) []float64 {
+func zeros[T any](s []T, n int) []T {
 	s = slices.Grow(s[:0], n)[:n]
 	clear(s)
 	return s

@@ -18,7 +18,10 @@ type Ranker struct {
 }
 
 // weights are those of ranking, as fractions.
-type weights struct{ session, popularity, pairs, freshness float64 }
+type weights struct {
+	session, popularity, freshness float64
+	linked                         [kinds]float64
+}
 
 // kind is a type and a name of events.
 type kind struct {
@@ -48,8 +51,11 @@ func (f *scoredFacet) alias(value string) string {
 func New(s strategy.Strategy) *Ranker {
 	r := &Ranker{strategy: s, ranking: s.RankingOrDefault(), points: make(map[kind]float64, len(s.EventsScoring))}
 	full := &r.ranking
-	r.weights = weights{percent(full.Session.Weight), percent(full.Popularity.Weight), percent(full.Pairs.Weight),
-		percent(full.Freshness.Weight)}
+	r.weights = weights{session: percent(full.Session.Weight), popularity: percent(full.Popularity.Weight),
+		freshness: percent(full.Freshness.Weight)}
+	for kind, weight := range full.Links() {
+		r.weights.linked[kind] = percent(weight)
+	}
 	for _, e := range s.EventsScoring {
 		if e.Score > 0 {
 			r.points[kind{e.EventType, e.EventName}] = float64(e.Score)

@@ -3,7 +3,8 @@
 // strategy and the time:
 //
 //	score = (1 - i) x relevancy + i x (affinity + ws x session)
-//	        + wp x popularity + wc x pairs + wf x freshness + seen + diversity
+//	        + wp x popularity + wc x pairs + wq x sequence + wn x neighbours
+//	        + wf x freshness + seen + diversity
 //
 // where i is the impact as a fraction, each w is a weight of the strategy as a
 // fraction, and each feature but seen and diversity lies in 0..1. Reference
@@ -33,8 +34,8 @@ type Query struct {
 
 	Session affinity.Session // the user's newest events that score
 
-	// Neighbours are the crowd's pairs of the objects that the user's last
-	// instant names.
+	// Neighbours are what the crowd did with the objects of the user's session, as
+	// History lists them. A list of a feature without weight may be empty.
 	Neighbours []Neighbours
 
 	// HighestCount is the highest Count of the index's objects.
@@ -75,15 +76,17 @@ type Candidate struct {
 	Seen bool // the user's history names the object
 }
 
-// Neighbours are the objects that users turned to at the time of an object or
-// soon after it, with the number of times.
+// Neighbours are what all users did with other objects, given one of the user's.
 type Neighbours struct {
-	ObjectID string
-	Events   float64 // undecayed number of events that name ObjectID
-	Pairs    []Pair
+	Past
+	Events float64 // undecayed number of events that name ObjectID
+	// Pairs count how often users turned to an object at the time of this one or
+	// soon after it, and Sequence how few steps after it: see package crowd.
+	// Related are those that the same users turn to, with their weights.
+	Pairs, Sequence, Related []Pair
 }
 
-// Pair is the second object of a pair and how often the pair occurred.
+// Pair is the second object of a pair and how often the pair occurred, or its weight.
 type Pair struct {
 	ObjectID string
 	Count    float64
@@ -114,6 +117,8 @@ const (
 	Session     = "session"
 	Popularity  = "popularity"
 	Pairs       = "pairs"
+	Sequence    = "sequence"
+	Related     = "neighbours"
 	Freshness   = "freshness"
 	seenBefore  = "seen"
 	Diversified = "diversity"
@@ -130,7 +135,7 @@ type Result struct {
 	Items []Item
 
 	// Fallback is not empty if the query holds nothing of the user: no affinity, no
-	// event of a session and no pair that scores. The order is then the same for all
+	// event of a session and nothing of the crowd that scores with it. The order is then the same for all
 	// such users. It is Popularity if popularity is a part of their order, and
 	// otherwise Catalog.
 	Fallback string
@@ -151,7 +156,7 @@ type Feature struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"` // with its weight; negative for seen and diversity
 	// Parts add up to Value: the filters behind affinity and session, the
-	// objects behind pairs, and behind diversity the object before the item that
+	// objects behind pairs, sequence and neighbours, and behind diversity the object before the item that
 	// it has most in common with, and the filter by which it exceeds maxPerValue.
 	// Other features have none. The largest come first.
 	Parts []Part `json:"parts,omitempty"`

@@ -1,6 +1,7 @@
 package ranking_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -27,6 +28,9 @@ func scoring() strategy.Strategy {
 		}.Ranking(),
 	}
 }
+
+// last is an object of the user's last instant.
+func last(id string) ranking.Past { return ranking.Past{ObjectID: id, Last: true} }
 
 func object(filters ...string) *ranking.Object {
 	var parsed []event.Filter
@@ -167,9 +171,9 @@ func TestCrowdAndTime(t *testing.T) {
 	q := ranking.Query{
 		Now: now, HighestCount: 99,
 		Neighbours: []ranking.Neighbours{
-			{ObjectID: "A", Events: 10, Pairs: []ranking.Pair{{"o1", 4}, {"o2", 1}}},
-			{ObjectID: "B", Events: 5, Pairs: []ranking.Pair{{"o2", 3}, {"elsewhere", 5}}},
-			{ObjectID: "C", Events: 0, Pairs: []ranking.Pair{{"o1", 5}}},
+			{Past: last("A"), Events: 10, Pairs: []ranking.Pair{{"o1", 4}, {"o2", 1}}},
+			{Past: last("B"), Events: 5, Pairs: []ranking.Pair{{"o2", 3}, {"elsewhere", 5}}},
+			{Past: last("C"), Events: 0, Pairs: []ranking.Pair{{"o1", 5}}},
 		},
 	}
 	pairs := map[string]float64{"o1": 0.4 / 0.7, "o2": 1}
@@ -193,6 +197,60 @@ func TestCrowdAndTime(t *testing.T) {
 		if got, want := scores(t, scoring(), q)[id], c.want+pairs[id]; !near(got, want) {
 			t.Errorf("%s scores %v, want %v", id, got, want)
 		}
+	}
+}
+
+// Sequences count as pairs do, but only what is related reaches back, and halves with age.
+func TestSequenceAndNeighbours(t *testing.T) {
+	s := scoring()
+	s.Ranking.Sequence, s.Ranking.Neighbours = &strategy.PairsRanking{Weight: ptr(200)}, &strategy.PairsRanking{Weight: ptr(500)}
+	older := ranking.Past{ObjectID: "B", Age: 3}
+	q := ranking.Query{
+		Now: now, Explain: true,
+		Neighbours: []ranking.Neighbours{
+			{Past: last("A"), Events: 4, Sequence: []ranking.Pair{{"x", 4}, {"y", 2}}, Related: []ranking.Pair{{"x", 10}}},
+			{Past: older, Events: 4, Pairs: []ranking.Pair{{"y", 9}}, Sequence: []ranking.Pair{{"y", 9}}, Related: []ranking.Pair{{"y", 40}, {"x", 20}}},
+		},
+		Candidates: []ranking.Candidate{{ObjectID: "x"}, {ObjectID: "y"}},
+	}
+	check(t, scores(t, s, q), map[string]float64{"x": 2 + 5, "y": 2*0.5 + 5})
+	want := []ranking.Feature{
+		{Name: "sequence", Value: 2, Parts: []ranking.Part{{"A", 2}}},
+		{Name: "neighbours", Value: 5, Parts: []ranking.Part{{"A", 2.5}, {"B", 2.5}}},
+	}
+	if diff := cmp.Diff(want, ranking.New(s).Rank(&q).Items[0].Features, cmpopts.EquateApprox(0, tolerance)); diff != "" {
+		t.Errorf("features of x (-want +got):\n%s", diff)
+	}
+	s.Ranking.Neighbours = nil
+	check(t, scores(t, s, q), map[string]float64{"x": 2, "y": 1})
+}
+
+// A history is cut between steps. Objects that only the catalog knows make a last instant,
+// but no step.
+func TestHistory(t *testing.T) {
+	event := func(time int64, ids ...string) affinity.Event {
+		return affinity.Event{Time: time, Index: "p", ObjectIDs: ids}
+	}
+	held := func(id string) bool { return id != "foreign" }
+	counted := func(id string) bool { return held(id) && id != "new" }
+	session := affinity.Session{Events: []affinity.Event{
+		event(9, "foreign"), event(8, "new"), event(7, "a", "new"), event(7, "b"), event(6, "new"), event(5, "a", "c"),
+		{Time: 4, Index: "other", ObjectIDs: []string{"z"}}, event(3, "d"),
+	}}
+	want := []ranking.Past{{"a", false, 0}, {"b", false, 0}, {"c", false, 1}, {"d", false, 2}}
+	if diff := cmp.Diff(want, ranking.History(session, "p", held, counted)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	session.Events = session.Events[2:]
+	if got := ranking.History(session, "p", held, counted); !got[0].Last || !got[1].Last || got[2].Last {
+		t.Errorf("history %+v, want a and b of the last instant", got)
+	}
+	session.Events = nil
+	for i := range int64(60) {
+		session.Events = append(session.Events, event(100-i/2, fmt.Sprint(i)))
+	}
+	if got := ranking.History(session, "p", held, counted); len(got) != ranking.MaxHistory || got[49].Age != 24 {
+		t.Errorf("%d objects of a long history", len(got))
 	}
 }
 
@@ -264,7 +322,7 @@ func TestFallback(t *testing.T) {
 		"nothing that scores": {ranking.Query{Affinities: []affinity.Affinity{likes("size", "L", 1), likes("brand", "Apple", 0)}}, "popularity"},
 		"a profile":           {ranking.Query{Affinities: []affinity.Affinity{likes("brand", "Apple", 1)}}, ""},
 		"a session":           {ranking.Query{Session: session(view(count("brand", "X", 1)))}, ""},
-		"a pair":              {ranking.Query{Neighbours: []ranking.Neighbours{{ObjectID: "z", Events: 1, Pairs: []ranking.Pair{{"a", 1}}}}}, ""},
+		"a pair":              {ranking.Query{Neighbours: []ranking.Neighbours{{Past: last("z"), Events: 1, Pairs: []ranking.Pair{{"a", 1}}}}}, ""},
 	} {
 		test.query.Candidates, test.query.HighestCount = popular, 3
 		scores(t, scoring(), test.query)
@@ -310,7 +368,7 @@ func TestExplain(t *testing.T) {
 		Affinities: []affinity.Affinity{likes("brand", "Apple", 6), likes("colour", "red", 1)},
 		Session:    session(view(count("colour", "red", 1))),
 		Neighbours: []ranking.Neighbours{
-			{ObjectID: "A", Events: 4, Pairs: []ranking.Pair{{"x", 1}}}, {ObjectID: "B", Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 1}}}, {Past: last("B"), Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
 		},
 		Candidates: []ranking.Candidate{
 			{ObjectID: "x", Object: object("brand:Apple", "colour:rot", "colour:rouge"), Relevancy: 2, HasRelevancy: true, Count: 3, Dated: true, Seen: true},
@@ -339,9 +397,9 @@ func TestExplain(t *testing.T) {
 func TestExplainPairsOfTwins(t *testing.T) {
 	q := ranking.Query{Now: now, Explain: true,
 		Neighbours: []ranking.Neighbours{
-			{ObjectID: "A", Events: 4, Pairs: []ranking.Pair{{"x", 1}, {"y", 2}, {"elsewhere", 3}}},
-			{ObjectID: "B", Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
-			{ObjectID: "A", Events: 4, Pairs: []ranking.Pair{{"x", 4}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 1}, {"y", 2}, {"elsewhere", 3}}},
+			{Past: last("B"), Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 4}}},
 		},
 		Candidates: []ranking.Candidate{{ObjectID: "x"}, {ObjectID: "y"}, {ObjectID: "x"}, {ObjectID: "z"}},
 	}
@@ -362,7 +420,7 @@ func TestExplainPairsOfTwins(t *testing.T) {
 
 // The sum of ratios that a float64 just holds stays finite, so that JSON can have it.
 func TestExplainHugePairs(t *testing.T) {
-	a := ranking.Neighbours{ObjectID: "A", Events: 1, Pairs: []ranking.Pair{{"x", 1.5e308}}}
+	a := ranking.Neighbours{Past: last("A"), Events: 1, Pairs: []ranking.Pair{{"x", 1.5e308}}}
 	q := ranking.Query{Now: now, Explain: true, Neighbours: []ranking.Neighbours{a, a}, Candidates: []ranking.Candidate{{ObjectID: "x"}}}
 	want := []ranking.Feature{{Name: ranking.Pairs, Value: 1, Parts: []ranking.Part{{Name: "A", Value: 1}}}}
 	for name, items := range map[string][]ranking.Item{"rank": ranking.New(scoring()).Rank(&q).Items, "definition": ranking.Reference(scoring(), &q).Items} {

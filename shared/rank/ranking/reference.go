@@ -22,15 +22,18 @@ func Reference(s strategy.Strategy, q *Query) Result {
 	}
 	r, relevancies := s.RankingOrDefault(), relevancyScale(q)
 	i := impact(s, q, relevancies)
-	profile, session, pairs := profileScores(s, q), sessionScores(s, q), pairSums(q)
+	profile, session := profileScores(s, q), sessionScores(s, q)
+	pairs, sequence, neighbours := crowdSums(s, q)
 
 	// Each of these is divided by its highest value among the candidates.
-	affinities, sessions, pairings := map[int]float64{}, map[int]float64{}, map[int]float64{}
+	affinities, sessions := map[int]float64{}, map[int]float64{}
+	pairings, sequences, relations := map[int]float64{}, map[int]float64{}, map[int]float64{}
 	for _, n := range candidates {
 		c := q.Candidates[n]
 		affinities[n] = total(match(s, q, c, profile))
 		sessions[n] = total(match(s, q, c, session))
-		pairings[n] = total(pairs[c.ObjectID])
+		pairings[n], sequences[n] = total(pairs[c.ObjectID]), total(sequence[c.ObjectID])
+		relations[n] = total(neighbours[c.ObjectID])
 	}
 
 	items := []Item{}
@@ -42,6 +45,8 @@ func Reference(s strategy.Strategy, q *Query) Result {
 			feature(Session, i*percent(r.Session.Weight), share(sessions[n], highest(sessions)), match(s, q, c, session)),
 			feature(Popularity, percent(r.Popularity.Weight), PopularityOf(c.Count, q.HighestCount), nil),
 			feature(Pairs, percent(r.Pairs.Weight), share(pairings[n], highest(pairings)), pairs[c.ObjectID]),
+			feature(Sequence, percent(r.Sequence.Weight), share(sequences[n], highest(sequences)), sequence[c.ObjectID]),
+			feature(Related, percent(r.Neighbours.Weight), share(relations[n], highest(relations)), neighbours[c.ObjectID]),
 			feature(Freshness, percent(r.Freshness.Weight), freshness(q, c, r.Freshness.HalfLife), nil),
 			feature(seenBefore, -i*demotion, demoted(q, c), nil),
 		}
@@ -60,7 +65,7 @@ func Reference(s strategy.Strategy, q *Query) Result {
 		items = Diversify(q, items)
 	}
 	result := Result{Items: items[:limited(q, len(items))]}
-	if len(profile) == 0 && len(session) == 0 && len(pairs) == 0 {
+	if len(profile) == 0 && len(session) == 0 && len(pairs)+len(sequence)+len(neighbours) == 0 {
 		result.Fallback = Catalog
 		if percent(r.Popularity.Weight) > 0 && PopularityOf(q.HighestCount, q.HighestCount) > 0 {
 			result.Fallback = Popularity
@@ -107,18 +112,36 @@ func sessionScores(s strategy.Strategy, q *Query) map[event.Filter]float64 {
 	return ofHighest(scores)
 }
 
-// pairSums returns for each object B the sum of count(A, B) / events(A) over
-// the objects A of the user's last instant, as one part for each A.
-func pairSums(q *Query) map[string][]Part {
-	sums := map[string][]Part{}
-	for _, a := range q.Neighbours {
-		for _, b := range a.Pairs {
-			if ratio := b.Count / a.Events; positive(b.Count) && positive(a.Events) && positive(ratio) {
-				sums[b.ObjectID] = append(sums[b.ObjectID], Part{Name: a.ObjectID, Value: ratio})
+// crowdSums returns for each object B what the crowd did with it and objects A of
+// the user, as one part for each A: the sums of count(A, B) / events(A) of pairs and
+// of sequence over the objects of the last instant, and of the weights of related
+// objects over all A, each halved with every ageOfRelated steps. A feature without
+// weight has none.
+func crowdSums(s strategy.Strategy, q *Query) (pairs, sequence, neighbours map[string][]Part) {
+	r := s.RankingOrDefault()
+	sums := func(weight int, of func(a Neighbours) ([]Pair, float64)) map[string][]Part {
+		all := map[string][]Part{}
+		for _, a := range q.Neighbours {
+			list, factor := of(a)
+			for _, b := range list {
+				if value := b.Count * factor; weight > 0 && positive(b.Count) && positive(factor) && positive(value) {
+					all[b.ObjectID] = append(all[b.ObjectID], Part{Name: a.ObjectID, Value: value})
+				}
 			}
 		}
+		return all
 	}
-	return sums
+	ofLast := func(a Neighbours) float64 {
+		if !a.Last {
+			return 0
+		}
+		return 1 / a.Events
+	}
+	return sums(r.Pairs.Weight, func(a Neighbours) ([]Pair, float64) { return a.Pairs, ofLast(a) }),
+		sums(r.Sequence.Weight, func(a Neighbours) ([]Pair, float64) { return a.Sequence, ofLast(a) }),
+		sums(r.Neighbours.Weight, func(a Neighbours) ([]Pair, float64) {
+			return a.Related, math.Exp2(-float64(a.Age) / ageOfRelated)
+		})
 }
 
 // match returns what each filter of a candidate adds to its affinity or

@@ -7,14 +7,18 @@ type wireRanking struct {
 	Contrast   *string      `json:"contrast"`
 	Session    *wireFeature `json:"session"`
 	Popularity *wireFeature `json:"popularity"`
-	Pairs      *struct {
-		Weight *int `json:"weight"`
-	} `json:"pairs"`
-	Freshness *struct {
+	Pairs      *wireWeight  `json:"pairs"`
+	Sequence   *wireWeight  `json:"sequence"`
+	Neighbours *wireWeight  `json:"neighbours"`
+	Freshness  *struct {
 		Attribute *string        `json:"attribute"`
 		HalfLife  jsontext.Value `json:"halfLife"`
 		Weight    *int           `json:"weight"`
 	} `json:"freshness"`
+}
+
+type wireWeight struct {
+	Weight *int `json:"weight"`
 }
 
 type wireFeature struct {
@@ -44,8 +48,13 @@ func (w *wireRanking) ranking(f *faults) *Ranking {
 	if g := w.Popularity; g != nil {
 		r.Popularity = &PopularityRanking{Weight: g.Weight, HalfLife: halfLife("ranking.popularity.halfLife", g.HalfLife)}
 	}
-	if g := w.Pairs; g != nil {
-		r.Pairs = &PairsRanking{Weight: g.Weight}
+	for _, p := range []struct {
+		of *wireWeight
+		to **PairsRanking
+	}{{w.Pairs, &r.Pairs}, {w.Sequence, &r.Sequence}, {w.Neighbours, &r.Neighbours}} {
+		if p.of != nil {
+			*p.to = &PairsRanking{Weight: p.of.Weight}
+		}
 	}
 	if g := w.Freshness; g != nil {
 		r.Freshness = &FreshnessRanking{Weight: g.Weight}

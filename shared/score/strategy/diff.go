@@ -167,6 +167,8 @@ func (r *Ranking) given() []given {
 		{"ranking.popularity.halfLife", orNil(popularity.HalfLife, !popularity.HalfLife.IsZero())},
 		{"ranking.popularity.weight", weightOrNil(popularity.Weight)},
 		{"ranking.pairs.weight", weightOrNil(pairs.Weight)},
+		{"ranking.sequence.weight", weightOrNil(deref(full.Sequence).Weight)},
+		{"ranking.neighbours.weight", weightOrNil(deref(full.Neighbours).Weight)},
 		{"ranking.freshness.attribute", orNil(freshness.Attribute, freshness.Attribute != "")},
 		{"ranking.freshness.halfLife", orNil(freshness.HalfLife, !freshness.HalfLife.IsZero())},
 		{"ranking.freshness.weight", weightOrNil(freshness.Weight)},

@@ -11,8 +11,12 @@ const (
 	ContrastIDF  Contrast = "idf"  // rare filters weigh more: inverse document frequency
 )
 
-// MaxWeight is the highest weight of a ranking feature.
-const MaxWeight = 100
+// MaxWeight is the highest weight of a ranking feature, and MaxCrowdWeight that of one that
+// comes from what all users do: the best of these are worth several times the affinities.
+const (
+	MaxWeight      = 100
+	MaxCrowdWeight = 500
+)
 
 // Ranking defines how a profile becomes an order of objects: the features
 // beside the affinities, and their weights. It holds what the client gave.
@@ -22,6 +26,8 @@ type Ranking struct {
 	Session    *SessionRanking    `json:"session,omitempty"`
 	Popularity *PopularityRanking `json:"popularity,omitempty"`
 	Pairs      *PairsRanking      `json:"pairs,omitempty"`
+	Sequence   *PairsRanking      `json:"sequence,omitempty"`
+	Neighbours *PairsRanking      `json:"neighbours,omitempty"`
 	Freshness  *FreshnessRanking  `json:"freshness,omitempty"`
 }
 
@@ -34,13 +40,15 @@ type SessionRanking struct {
 // PopularityRanking weighs how often an index's users chose an object.
 type PopularityRanking struct {
 	HalfLife HalfLife `json:"halfLife,omitzero"`
-	Weight   *int     `json:"weight,omitempty"` // 0 to MaxWeight
+	Weight   *int     `json:"weight,omitempty"` // 0 to MaxCrowdWeight
 }
 
-// PairsRanking weighs how often users chose an object soon after those that
-// the user chose last.
+// PairsRanking weighs what all users did with objects that the user chose: pairs,
+// how often they chose an object soon after those that the user chose last;
+// sequence, how often and how few steps after these; neighbours, how many of
+// those who chose the objects of the user's session chose it too.
 type PairsRanking struct {
-	Weight *int `json:"weight,omitempty"` // 0 to MaxWeight
+	Weight *int `json:"weight,omitempty"` // 0 to MaxCrowdWeight
 }
 
 // FreshnessRanking weighs how new an object is by an attribute of its record
@@ -51,13 +59,15 @@ type FreshnessRanking struct {
 	Weight    *int     `json:"weight,omitempty"` // 0 to MaxWeight
 }
 
-// FullRanking is a Ranking with a value for every key. Weights are 0 to
-// MaxWeight: the weight 100 makes a feature count as much as the affinities.
+// FullRanking is a Ranking with a value for every key. The weight 100 makes a
+// feature count as much as the affinities.
 type FullRanking struct {
 	Contrast   Contrast
 	Session    FullSession
 	Popularity FullPopularity
 	Pairs      FullPairs
+	Sequence   FullPairs
+	Neighbours FullPairs
 	Freshness  FullFreshness
 }
 
@@ -96,13 +106,27 @@ func DefaultRanking() FullRanking {
 	}
 }
 
+// SuggestedRanking returns the ranking of a strategy that is suggested: the default one with
+// sequences and neighbours, which rank better on all data sets that have been measured. A
+// strategy that does not name them keeps its order.
+func SuggestedRanking() *Ranking {
+	sequence, neighbours := 100, 300
+	return &Ranking{Sequence: &PairsRanking{Weight: &sequence}, Neighbours: &PairsRanking{Weight: &neighbours}}
+}
+
 // PlainRanking returns the order by affinities alone: no contrast, and every
 // weight 0. Judgements of other rankings compare with it.
 func PlainRanking() *Ranking {
 	full := DefaultRanking()
 	full.Contrast = ContrastNone
-	full.Session.Weight, full.Popularity.Weight, full.Pairs.Weight, full.Freshness.Weight = 0, 0, 0, 0
+	full.Session.Weight, full.Popularity.Weight, full.Freshness.Weight = 0, 0, 0
+	full.Pairs, full.Sequence, full.Neighbours = FullPairs{}, FullPairs{}, FullPairs{}
 	return full.Ranking()
+}
+
+// Links returns the weights of what links objects: pairs, sequence and neighbours.
+func (r FullRanking) Links() [3]int {
+	return [3]int{r.Pairs.Weight, r.Sequence.Weight, r.Neighbours.Weight}
 }
 
 // Ranking returns r with every key given.
@@ -112,6 +136,8 @@ func (r FullRanking) Ranking() *Ranking {
 		Session:    &SessionRanking{HalfLife: r.Session.HalfLife, Weight: &r.Session.Weight},
 		Popularity: &PopularityRanking{HalfLife: r.Popularity.HalfLife, Weight: &r.Popularity.Weight},
 		Pairs:      &PairsRanking{Weight: &r.Pairs.Weight},
+		Sequence:   &PairsRanking{Weight: &r.Sequence.Weight},
+		Neighbours: &PairsRanking{Weight: &r.Neighbours.Weight},
 		Freshness: &FreshnessRanking{Attribute: r.Freshness.Attribute, HalfLife: r.Freshness.HalfLife,
 			Weight: &r.Freshness.Weight},
 	}
@@ -134,8 +160,13 @@ func (s Strategy) RankingOrDefault() FullRanking {
 	if g := r.Popularity; g != nil {
 		fill(&full.Popularity.HalfLife, &full.Popularity.Weight, g.HalfLife, g.Weight)
 	}
-	if g := r.Pairs; g != nil {
-		fill(new(HalfLife), &full.Pairs.Weight, HalfLife{}, g.Weight)
+	for _, p := range []struct {
+		of *PairsRanking
+		to *FullPairs
+	}{{r.Pairs, &full.Pairs}, {r.Sequence, &full.Sequence}, {r.Neighbours, &full.Neighbours}} {
+		if p.of != nil {
+			fill(new(HalfLife), &p.to.Weight, HalfLife{}, p.of.Weight)
+		}
 	}
 	if g := r.Freshness; g != nil {
 		fill(&full.Freshness.HalfLife, &full.Freshness.Weight, g.HalfLife, g.Weight)
@@ -168,8 +199,10 @@ func (r *Ranking) withoutEmpty() *Ranking {
 	if c.Popularity != nil && *c.Popularity == (PopularityRanking{}) {
 		c.Popularity = nil
 	}
-	if c.Pairs != nil && *c.Pairs == (PairsRanking{}) {
-		c.Pairs = nil
+	for _, p := range []**PairsRanking{&c.Pairs, &c.Sequence, &c.Neighbours} {
+		if *p != nil && **p == (PairsRanking{}) {
+			*p = nil
+		}
 	}
 	if c.Freshness != nil && *c.Freshness == (FreshnessRanking{}) {
 		c.Freshness = nil
@@ -197,29 +230,34 @@ func (s Strategy) checkRanking(f *faults) {
 			quote(string(r.Contrast))))
 	}
 	if g := r.Session; g != nil {
-		checkFeature(f, "ranking.session", g.HalfLife, true, g.Weight)
+		checkFeature(f, "ranking.session", g.HalfLife, true, g.Weight, MaxWeight)
 	}
 	if g := r.Popularity; g != nil {
-		checkFeature(f, "ranking.popularity", g.HalfLife, false, g.Weight)
+		checkFeature(f, "ranking.popularity", g.HalfLife, false, g.Weight, MaxCrowdWeight)
 	}
-	if g := r.Pairs; g != nil {
-		checkFeature(f, "ranking.pairs", HalfLife{}, false, g.Weight)
+	for _, p := range []struct {
+		path string
+		of   *PairsRanking
+	}{{"ranking.pairs", r.Pairs}, {"ranking.sequence", r.Sequence}, {"ranking.neighbours", r.Neighbours}} {
+		if p.of != nil {
+			checkFeature(f, p.path, HalfLife{}, false, p.of.Weight, MaxCrowdWeight)
+		}
 	}
 	if g := r.Freshness; g != nil {
 		if g.Attribute != "" {
 			f.add("ranking.freshness.attribute", checkName("ranking.freshness.attribute", g.Attribute))
 		}
-		checkFeature(f, "ranking.freshness", g.HalfLife, false, g.Weight)
+		checkFeature(f, "ranking.freshness", g.HalfLife, false, g.Weight, MaxWeight)
 	}
 }
 
 // checkFeature checks a feature's half-life and weight, where it gives them.
-func checkFeature(f *faults, path string, halfLife HalfLife, events bool, weight *int) {
+func checkFeature(f *faults, path string, halfLife HalfLife, events bool, weight *int, most int) {
 	if !halfLife.IsZero() {
 		f.add(path+".halfLife", checkHalfLife(path+".halfLife", halfLife, events))
 	}
 	if weight != nil {
-		f.add(path+".weight", checkRange(path+".weight", *weight, 0, MaxWeight))
+		f.add(path+".weight", checkRange(path+".weight", *weight, 0, most))
 	}
 }
 

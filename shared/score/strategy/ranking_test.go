@@ -61,6 +61,12 @@ func anyRanking(t *rapid.T) *strategy.Ranking {
 		r.Pairs = &strategy.PairsRanking{Weight: weight()}
 	}
 	if maybe() {
+		r.Sequence = &strategy.PairsRanking{Weight: weight()}
+	}
+	if maybe() {
+		r.Neighbours = &strategy.PairsRanking{Weight: weight()}
+	}
+	if maybe() {
 		attribute := rapid.OneOf(rapid.Just(""), rapid.StringN(1, 8, strategy.MaxName)).Draw(t, "attribute")
 		r.Freshness = &strategy.FreshnessRanking{Attribute: attribute, HalfLife: halfLife(false), Weight: weight()}
 	}
@@ -89,6 +95,8 @@ func TestAbsentRankingKeysHaveDefaults(t *testing.T) {
 		`{"popularity":{"weight":7}}`:           func(r *strategy.FullRanking) { r.Popularity.Weight = 7 },
 		`{"popularity":{"halfLife":3}}`:         func(r *strategy.FullRanking) { r.Popularity.HalfLife = strategy.Days(3) },
 		`{"pairs":{"weight":0}}`:                func(r *strategy.FullRanking) { r.Pairs.Weight = 0 },
+		`{"sequence":{"weight":500}}`:           func(r *strategy.FullRanking) { r.Sequence.Weight = 500 },
+		`{"neighbours":{"weight":1}}`:           func(r *strategy.FullRanking) { r.Neighbours.Weight = 1 },
 		`{"freshness":{"attribute":"date"}}`:    func(r *strategy.FullRanking) { r.Freshness.Attribute = "date" },
 		`{"freshness":{"weight":100}}`:          func(r *strategy.FullRanking) { r.Freshness.Weight = 100 },
 		`{"freshness":{"halfLife":"12h"}}`:      func(r *strategy.FullRanking) { r.Freshness.HalfLife = halfLife(t, "12h") },
@@ -107,7 +115,7 @@ func TestPlainRankingWeighsNothing(t *testing.T) {
 	s := strategy.Strategy{Ranking: strategy.PlainRanking()}
 	must.Succeed(t, s.Validate())
 	r := s.RankingOrDefault()
-	if r.Contrast != strategy.ContrastNone || r.Session.Weight != 0 || r.Popularity.Weight != 0 || r.Pairs.Weight != 0 || r.Freshness.Weight != 0 {
+	if r.Contrast != strategy.ContrastNone || r.Session.Weight != 0 || r.Popularity.Weight != 0 || r.Freshness.Weight != 0 || r.Links() != [3]int{} {
 		t.Errorf("plain ranking = %+v", r)
 	}
 }

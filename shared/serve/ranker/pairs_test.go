@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/shared/local/storetest"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -32,7 +33,7 @@ func TestSlowPairsAreNotWaitedFor(t *testing.T) {
 	of := indexStatistics{ref: store.CrowdRef{App: "app", Index: "i", Generation: "g1"}}
 	ask := func() {
 		t.Helper()
-		if got, err := x.neighbours(t.Context(), of, []string{"a"}); err != nil || len(got) != 0 {
+		if got, err := x.neighbours(t.Context(), of, []ranking.Past{{ObjectID: "a", Last: true}}); err != nil || len(got) != 0 {
 			t.Errorf("%v, %v, want nothing", got, err)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/consent"
@@ -95,9 +97,14 @@ func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *in
 	return g.Wait()
 }
 
-// neighbours reads the pairs of the objects of the user's last instant. A request
-// that has a UserWait goes without them if they cannot be read in time.
+// neighbours reads the links of the objects of the user's session: of all if neighbours
+// have a weight, else of those of the last instant if another kind of links has one. A
+// request that has a UserWait goes without them if they cannot be read in time.
 func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *input) ([]ranking.Neighbours, error) {
+	weights := in.user.App.Strategy.RankingOrDefault().Links()
+	if weights == [crowd.Kinds]int{} {
+		return nil, nil
+	}
 	short := ctx
 	if r.UserWait > 0 {
 		var cancel context.CancelFunc
@@ -106,7 +113,11 @@ func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *i
 	}
 	held, err := o.objects.held(short, app.ID, r.Index, in.statistics.undecided(in.user.Session))
 	if err == nil {
-		return o.statistics.neighbours(ctx, in.statistics, in.statistics.lastObjects(in.user.Session, held))
+		past := in.statistics.history(in.user.Session, held)
+		if weights[crowd.Together] == 0 {
+			past = slices.DeleteFunc(past, func(p ranking.Past) bool { return !p.Last })
+		}
+		return o.statistics.neighbours(ctx, in.statistics, past)
 	}
 	if r.UserWait > 0 && ctx.Err() == nil {
 		return nil, nil

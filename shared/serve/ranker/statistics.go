@@ -76,8 +76,10 @@ func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *stat
 
 func pairsSize(k pairsKey, o crowd.Object) int {
 	size := len(k.id)
-	for _, p := range o.Pairs {
-		size += len(p.ObjectID) + 24
+	for _, links := range o.Links {
+		for _, p := range links {
+			size += len(p.ObjectID) + 24
+		}
 	}
 	return size
 }
@@ -111,28 +113,28 @@ func (x indexStatistics) knows(id string) bool {
 	return ok
 }
 
-// lastObjects returns the objects of the user's last instant that the statistics
-// know. held are the undecided objects that the catalog holds.
-func (x indexStatistics) lastObjects(session affinity.Session, held map[string]bool) []string {
-	ids := ranking.LastObjects(session, x.ref.Index, func(id string) bool { return x.knows(id) || held[id] })
-	return slices.DeleteFunc(ids, func(id string) bool { return !x.knows(id) })
+// history returns the objects of the user's session that bring in others. held are the
+// undecided objects that the catalog holds.
+func (x indexStatistics) history(session affinity.Session, held map[string]bool) []ranking.Past {
+	return ranking.History(session, x.ref.Index, func(id string) bool { return x.knows(id) || held[id] }, x.knows)
 }
 
-// neighbours reads the pairs of objects that the statistics know. Those that are
+// neighbours reads the links of objects that the statistics know. Those that are
 // not cached are read in one batch. If they cannot be read, or not in time, it
 // returns none, and so do the next calls for some seconds. The error is that of
 // ctx.
-func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []string) ([]ranking.Neighbours, error) {
+func (s *statistics) neighbours(ctx context.Context, x indexStatistics,
+	past []ranking.Past) ([]ranking.Neighbours, error) {
 	ref := x.ref
 	name := indexName{ref.App, ref.Index}
-	if failed, ok := s.failed.Get(name); ok && s.now().Sub(failed) < pairsRetry || len(ids) == 0 {
+	if failed, ok := s.failed.Get(name); ok && s.now().Sub(failed) < pairsRetry || len(past) == 0 {
 		return nil, nil
 	}
 	short, cancel := context.WithTimeout(ctx, s.pairsWait)
 	defer cancel()
-	keys := make([]pairsKey, len(ids))
-	for i, id := range ids {
-		keys[i] = pairsKey{ref, id}
+	keys := make([]pairsKey, len(past))
+	for i, p := range past {
+		keys[i] = pairsKey{ref, p.ObjectID}
 	}
 	found, err := s.pairs.Get(short, cache.Ask[pairsKey, crowd.Object]{Group: name.app, Keys: keys, Exact: true,
 		Load: s.readPairs})
@@ -142,14 +144,18 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics, ids []st
 		}
 		return nil, ctx.Err()
 	}
-	all := make([]ranking.Neighbours, len(ids))
+	all := make([]ranking.Neighbours, len(past))
 	for i, e := range found {
-		n := ranking.Neighbours{ObjectID: ids[i], Events: float64(e.Value.Events),
-			Pairs: make([]ranking.Pair, len(e.Value.Pairs))}
-		for j, p := range e.Value.Pairs {
-			n.Pairs[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
+		all[i] = ranking.Neighbours{Past: past[i], Events: float64(e.Value.Events)}
+		for kind, list := range all[i].Lists() {
+			if kind != int(crowd.Together) && !past[i].Last {
+				continue
+			}
+			*list = make([]ranking.Pair, len(e.Value.Links[kind]))
+			for j, p := range e.Value.Links[kind] {
+				(*list)[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
+			}
 		}
-		all[i] = n
 	}
 	return all, nil
 }

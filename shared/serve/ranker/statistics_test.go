@@ -13,7 +13,7 @@ import (
 
 // An object that the catalog holds makes an instant whether or not the
 // statistics know it yet, as in a backtest.
-func TestLastObjects(t *testing.T) {
+func TestHistory(t *testing.T) {
 	x := indexStatistics{ref: store.CrowdRef{Index: "p"}, counts: map[string]float64{"old": 1, "older": 1}}
 	session := affinity.Session{Events: []affinity.Event{
 		{Time: 40, Index: "p", ObjectIDs: []string{"nowhere"}},
@@ -25,17 +25,17 @@ func TestLastObjects(t *testing.T) {
 	if got := x.undecided(session); !slices.Equal(got, []string{"nowhere", "new", "nowhere"}) {
 		t.Errorf("undecided objects %v", got)
 	}
-	if got := x.lastObjects(session, map[string]bool{"new": true}); len(got) > 0 {
-		t.Errorf("the last instant has an object that the statistics do not know, and yet the pairs of %v", got)
+	if got := x.history(session, map[string]bool{"new": true}); !slices.Equal(got, []ranking.Past{{ObjectID: "old", Last: false, Age: 0}, {ObjectID: "older", Last: false, Age: 1}}) {
+		t.Errorf("history %v: the last instant has an object that the statistics do not know", got)
 	}
-	if got := x.lastObjects(session, nil); !slices.Equal(got, []string{"old"}) {
-		t.Errorf("objects of the last instant %v, want old: the catalog holds no newer object", got)
+	if got := x.history(session, nil); !slices.Equal(got, []ranking.Past{{ObjectID: "old", Last: true, Age: 0}, {ObjectID: "older", Last: false, Age: 1}}) {
+		t.Errorf("history %v, want old last: the catalog holds no newer object", got)
 	}
 }
 
 // To ask the catalog for the undecided objects alone finds the same instant as
 // to ask it for all of them.
-func TestLastObjectsKnowTheCatalog(t *testing.T) {
+func TestHistoryKnowsTheCatalog(t *testing.T) {
 	ids := []string{"a", "b", "c", "d", "e"}
 	rapid.Check(t, func(t *rapid.T) {
 		catalog, x := map[string]bool{}, indexStatistics{ref: store.CrowdRef{Index: "p"}, counts: map[string]float64{}}
@@ -57,10 +57,9 @@ func TestLastObjectsKnowTheCatalog(t *testing.T) {
 		for _, id := range x.undecided(session) {
 			held[id] = catalog[id]
 		}
-		want := ranking.LastObjects(session, "p", func(id string) bool { return catalog[id] })
-		want = slices.DeleteFunc(want, func(id string) bool { return !x.knows(id) })
-		if got := x.lastObjects(session, held); !slices.Equal(got, want) {
-			t.Fatalf("objects of the last instant %v, want %v", got, want)
+		want := ranking.History(session, "p", func(id string) bool { return catalog[id] }, x.knows)
+		if got := x.history(session, held); !slices.Equal(got, want) {
+			t.Fatalf("history %v, want %v", got, want)
 		}
 	})
 }

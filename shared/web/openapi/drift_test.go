@@ -191,7 +191,10 @@ func TestDescribedLimits(t *testing.T) {
 		"half-lives":                 {schemas["Strategy"].Properties["halfLives"].MaxItems, strategy.MaxHalfLives},
 		"versions of a list":         {schemas["StrategyVersions"].Properties["versions"].MaxItems, config.MaxVersions},
 		"body of a restore":          {bodyLimit(t, doc, "restoreStrategy"), api.MaxAdminBody},
-		"weight of a ranking":        {schemas["PairsRanking"].Properties["weight"].Maximum, strategy.MaxWeight},
+		"weight of a ranking":        {schemas["SessionRanking"].Properties["weight"].Maximum, strategy.MaxWeight},
+		"weight of pairs":            {schemas["PairsRanking"].Properties["weight"].Maximum, strategy.MaxCrowdWeight},
+		"weight of popularity":       {schemas["PopularityRanking"].Properties["weight"].Maximum, strategy.MaxCrowdWeight},
+		"weight of other links":      {schemas["LinksRanking"].Properties["weight"].Maximum, strategy.MaxCrowdWeight},
 		"impact":                     {schemas["Strategy"].Properties["personalizationImpact"].Maximum, strategy.MaxImpact},
 		"points of an event":         {schemas["EventScore"].Properties["score"].Maximum, strategy.MaxScore},
 		"name of an event":           {schemas["EventScore"].Properties["eventName"].MaxLength, strategy.MaxName},
@@ -223,7 +226,7 @@ func TestDescribedRankingDefaults(t *testing.T) {
 	schemas := document(t).Components.Schemas
 	r := strategy.DefaultRanking()
 	for of, want := range map[string]any{
-		"Ranking.contrast": r.Contrast, "PairsRanking.weight": r.Pairs.Weight,
+		"Ranking.contrast": r.Contrast, "PairsRanking.weight": r.Pairs.Weight, "LinksRanking.weight": r.Sequence.Weight,
 		"SessionRanking.halfLife": r.Session.HalfLife, "SessionRanking.weight": r.Session.Weight,
 		"PopularityRanking.halfLife": r.Popularity.HalfLife, "PopularityRanking.weight": r.Popularity.Weight,
 		"FreshnessRanking.attribute": r.Freshness.Attribute, "FreshnessRanking.halfLife": r.Freshness.HalfLife,

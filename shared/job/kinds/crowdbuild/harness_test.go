@@ -193,7 +193,9 @@ func (h *harness) expected(j job.Job, index string, selected func(user string) b
 		x.Highest = max(x.Highest, n)
 	}
 	for id, o := range objects {
-		o.Pairs = o.Pairs[:min(len(o.Pairs), crowd.Best)]
+		for kind, links := range o.Links {
+			o.Links[kind] = links[:min(len(links), crowd.Best)]
+		}
 		objects[id] = o
 	}
 	return x, objects

@@ -85,10 +85,10 @@ func TestStoredBoundHolds(t *testing.T) {
 			inexact++
 		}
 		counts := map[string]int64{}
-		for _, p := range o.Pairs {
+		for _, p := range o.Links[crowd.Follows] {
 			counts[p.ObjectID] = p.Count
 		}
-		for _, p := range full[id].Pairs {
+		for _, p := range full[id].Links[crowd.Follows] {
 			if n := counts[p.ObjectID]; n > p.Count || p.Count > n+o.Bound {
 				t.Errorf("pair %s, %s: %d, bound %d; it occurs %d times", id, p.ObjectID, n, o.Bound, p.Count)
 			}

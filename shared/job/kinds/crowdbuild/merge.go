@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 
@@ -45,7 +46,11 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 	if err != nil {
 		return job.Progress{}, err
 	}
-	m := &merger{task: t, writer: t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)),
+	own, err := t.own(ctx, index, chosen)
+	if err != nil {
+		return job.Progress{}, err
+	}
+	m := &merger{task: t, own: own, writer: t.Store.Crowd.NewCrowdWriter(ctx, t.params.ref(t.app.ID, index)),
 		index: from.index, next: from.bucket}
 	err = t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), from.bucket, to.bucket,
 		func(bucket int, run string, cells [][]byte) error {
@@ -73,9 +78,35 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 	return t.done()
 }
 
+// owned holds what objects count of sets, by hashes of their ids, as an objectSet holds them.
+type owned struct {
+	seed maphash.Seed
+	sums map[uint64]int64
+}
+
+func (o *owned) of(id string) int64 { return o.sums[maphash.String(o.seed, id)] }
+
+// own reads what the objects of an index count of sets.
+func (t *task) own(ctx context.Context, index string, chosen runs) (*owned, error) {
+	o := &owned{maphash.MakeSeed(), map[uint64]int64{}}
+	return o, t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), ownBucket, ownBucket+1,
+		func(_ int, run string, cells [][]byte) error {
+			if _, ok := chosen[run]; !ok {
+				return nil
+			}
+			return eachObject(cells, func(id string, parts []crowd.Partial) error {
+				for _, p := range parts {
+					o.sums[maphash.String(o.seed, id)] += p.Own
+				}
+				return nil
+			})
+		})
+}
+
 // merger merges one bucket after the other.
 type merger struct {
 	*task
+	own    *owned
 	writer *store.CrowdWriter
 	index  int
 	bucket int
@@ -91,7 +122,7 @@ func (m *merger) endBucket() error {
 	}
 	var counts []crowd.Counted
 	err := eachObject(m.cells, func(id string, parts []crowd.Partial) error {
-		count, o := crowd.Merge(parts)
+		count, o := crowd.Merge(parts, m.own.of)
 		counts = append(counts, crowd.Counted{ObjectID: id, Count: count})
 		return m.writer.Object(id, o.AppendBinary(nil))
 	})

@@ -37,6 +37,9 @@ func parsePlace(text string, indexes int) (place, error) {
 const (
 	buckets         = 256
 	bucketsPerShard = 64
+	// ownBucket holds what all objects of a run count of sets. Each merge reads it whole: the
+	// weight of two objects goes by both, and the second may lie in any bucket.
+	ownBucket = buckets
 )
 
 // bucketOf returns the bucket of an object.

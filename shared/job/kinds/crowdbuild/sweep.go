@@ -203,7 +203,7 @@ func (s *sweep) number(x *indexSweep, id string) (n uint32, known, room bool) {
 	if !x.catalog.has(id) {
 		return 0, false, true
 	}
-	if s.named >= 2*s.MaxNamed {
+	if s.named >= 2*s.MaxNamed || len(x.ids) == crowd.MaxObjects {
 		return 0, true, false
 	}
 	n, id = uint32(len(x.ids)), strings.Clone(id)
@@ -284,11 +284,12 @@ func (s *sweep) writeRun(ctx context.Context, to string) error {
 		for _, part := range x.tally.Cut(s.Kept, func(n uint32) string { return x.ids[n] }) {
 			b := bucketOf(part.ObjectID)
 			byBucket[b] = append(byBucket[b], part)
+			byBucket[ownBucket] = append(byBucket[ownBucket], crowd.Partial{ObjectID: part.ObjectID, Own: part.Own})
 		}
 		w := s.Store.Crowd.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
 		// The header names users.
 		headers := s.Store.In(s.app.Region).Crowd.NewCrowdWriter(ctx, s.params.ref(s.app.ID, x.name))
-		for b := range buckets {
+		for b := range ownBucket + 1 {
 			if len(byBucket[b]) == 0 {
 				continue
 			}
@@ -316,7 +317,10 @@ func encodeParts(parts []crowd.Partial) (cells [][]byte) {
 	for len(parts) > 0 {
 		n, pairs := 0, 0
 		for n < len(parts) && pairs < maxCellPairs {
-			pairs += len(parts[n].Pairs) + 1
+			for _, l := range parts[n].Links {
+				pairs += len(l.Pairs)
+			}
+			pairs++
 			n++
 		}
 		cells = append(cells, crowd.AppendParts(nil, parts[:n]))
