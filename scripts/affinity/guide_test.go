@@ -228,8 +228,8 @@ func (g *guide) shellRun(command string) (lines []string, code string) {
 	}
 }
 
-// progress is a line of a slow import, as on a busy machine.
-var progress = regexp.MustCompile(`^\d+ (events|objects), \d+/s(, \d+% of the file)?$`)
+// progress is a line of a slow import or of a job that waits, as on a busy machine.
+var progress = regexp.MustCompile(`^(\d+ (events|objects), \d+/s(, \d+% of the file)?|waiting to begin, until every instance .*)$`)
 
 // jobNotice is what the shell says of a job that was killed, sooner or later.
 var jobNotice = regexp.MustCompile(`^bash: line \d+: +\d+ (Killed|Terminated) `)
