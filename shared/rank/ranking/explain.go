@@ -72,10 +72,10 @@ func (w *work) partsOfLinks() map[string][kinds][]Part {
 	}
 	for i := range w.q.Neighbours {
 		a := &w.q.Neighbours[i]
-		a.each(&w.r.weights, func(kind int, b string, value float64) {
-			if known, ok := w.linkParts[b]; ok {
+		a.each(&w.r.weights, func(kind int, b *Pair, value float64) {
+			if known, ok := w.linkParts[b.ObjectID]; ok {
 				known[kind] = append(known[kind], Part{Name: a.ObjectID, Value: value})
-				w.linkParts[b] = known
+				w.linkParts[b.ObjectID] = known
 			}
 		})
 	}

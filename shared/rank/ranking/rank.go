@@ -20,7 +20,7 @@ type work struct {
 	logHighest float64 // log(1 + the query's highest count), 0 if that is not positive
 
 	terms table
-	links map[string]links // by object B
+	links linkTable
 	// linkParts are the parts of these, made when an answer explains the first.
 	linkParts map[string][kinds][]Part
 
@@ -44,7 +44,7 @@ type ranked struct {
 	candidate int32
 }
 
-var pool = sync.Pool{New: func() any { return &work{links: map[string]links{}} }}
+var pool = sync.Pool{New: func() any { return &work{} }}
 
 // Rank ranks the candidates of a query. It does not change or keep the query.
 func (r *Ranker) Rank(q *Query) Result {
@@ -57,17 +57,11 @@ func (r *Ranker) Rank(q *Query) Result {
 		w.logHighest = math.Log1p(q.HighestCount)
 	}
 	personal := w.terms.fill(r, q)
-	for i := range q.Neighbours {
-		q.Neighbours[i].each(&r.weights, func(kind int, b string, value float64) {
-			of := w.links[b]
-			of[kind].addBounded(value)
-			w.links[b] = of
-		})
-	}
+	w.links.fill(r, q)
 	w.match()
 
 	result := Result{Items: w.items(w.best())}
-	if !personal && len(w.links) == 0 {
+	if !personal && len(w.links.sums) == 0 {
 		if result.Fallback = Catalog; r.weights.popularity > 0 && w.logHighest > 0 {
 			result.Fallback = Popularity
 		}
@@ -76,7 +70,6 @@ func (r *Ranker) Rank(q *Query) Result {
 }
 
 func (w *work) release() {
-	clear(w.links)
 	w.terms.reset(0) // the strings belong to the request
 	w.greedy.reset()
 	w.r, w.q, w.linkParts = nil, nil, nil
@@ -99,7 +92,7 @@ func (w *work) match() {
 			w.affinity[i], w.session[i] = w.matchObject(c.Object)
 			w.topAffinity, w.topSession = max(w.topAffinity, w.affinity[i]), max(w.topSession, w.session[i])
 		}
-		if of, ok := w.links[c.ObjectID]; ok {
+		if of := w.links.of(c.ObjectID); of != nil {
 			for kind := range of {
 				w.linked[i][kind] = of[kind].value()
 				w.topLinked[kind] = max(w.topLinked[kind], w.linked[i][kind])

@@ -171,9 +171,9 @@ func TestCrowdAndTime(t *testing.T) {
 	q := ranking.Query{
 		Now: now, HighestCount: 99,
 		Neighbours: []ranking.Neighbours{
-			{Past: last("A"), Events: 10, Pairs: []ranking.Pair{{"o1", 4}, {"o2", 1}}},
-			{Past: last("B"), Events: 5, Pairs: []ranking.Pair{{"o2", 3}, {"elsewhere", 5}}},
-			{Past: last("C"), Events: 0, Pairs: []ranking.Pair{{"o1", 5}}},
+			{Past: last("A"), Events: 10, Pairs: []ranking.Pair{{ObjectID: "o1", Count: 4}, {ObjectID: "o2", Count: 1}}},
+			{Past: last("B"), Events: 5, Pairs: []ranking.Pair{{ObjectID: "o2", Count: 3}, {ObjectID: "elsewhere", Count: 5}}},
+			{Past: last("C"), Events: 0, Pairs: []ranking.Pair{{ObjectID: "o1", Count: 5}}},
 		},
 	}
 	pairs := map[string]float64{"o1": 0.4 / 0.7, "o2": 1}
@@ -208,8 +208,8 @@ func TestSequenceAndNeighbours(t *testing.T) {
 	q := ranking.Query{
 		Now: now, Explain: true,
 		Neighbours: []ranking.Neighbours{
-			{Past: last("A"), Events: 4, Sequence: []ranking.Pair{{"x", 4}, {"y", 2}}, Related: []ranking.Pair{{"x", 10}}},
-			{Past: older, Events: 4, Pairs: []ranking.Pair{{"y", 9}}, Sequence: []ranking.Pair{{"y", 9}}, Related: []ranking.Pair{{"y", 40}, {"x", 20}}},
+			{Past: last("A"), Events: 4, Sequence: []ranking.Pair{{ObjectID: "x", Count: 4}, {ObjectID: "y", Count: 2}}, Related: []ranking.Pair{{ObjectID: "x", Count: 10}}},
+			{Past: older, Events: 4, Pairs: []ranking.Pair{{ObjectID: "y", Count: 9}}, Sequence: []ranking.Pair{{ObjectID: "y", Count: 9}}, Related: []ranking.Pair{{ObjectID: "y", Count: 40}, {ObjectID: "x", Count: 20}}},
 		},
 		Candidates: []ranking.Candidate{{ObjectID: "x"}, {ObjectID: "y"}},
 	}
@@ -322,7 +322,7 @@ func TestFallback(t *testing.T) {
 		"nothing that scores": {ranking.Query{Affinities: []affinity.Affinity{likes("size", "L", 1), likes("brand", "Apple", 0)}}, "popularity"},
 		"a profile":           {ranking.Query{Affinities: []affinity.Affinity{likes("brand", "Apple", 1)}}, ""},
 		"a session":           {ranking.Query{Session: session(view(count("brand", "X", 1)))}, ""},
-		"a pair":              {ranking.Query{Neighbours: []ranking.Neighbours{{Past: last("z"), Events: 1, Pairs: []ranking.Pair{{"a", 1}}}}}, ""},
+		"a pair":              {ranking.Query{Neighbours: []ranking.Neighbours{{Past: last("z"), Events: 1, Pairs: []ranking.Pair{{ObjectID: "a", Count: 1}}}}}, ""},
 	} {
 		test.query.Candidates, test.query.HighestCount = popular, 3
 		scores(t, scoring(), test.query)
@@ -368,7 +368,7 @@ func TestExplain(t *testing.T) {
 		Affinities: []affinity.Affinity{likes("brand", "Apple", 6), likes("colour", "red", 1)},
 		Session:    session(view(count("colour", "red", 1))),
 		Neighbours: []ranking.Neighbours{
-			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 1}}}, {Past: last("B"), Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{ObjectID: "x", Count: 1}}}, {Past: last("B"), Events: 4, Pairs: []ranking.Pair{{ObjectID: "x", Count: 3}}},
 		},
 		Candidates: []ranking.Candidate{
 			{ObjectID: "x", Object: object("brand:Apple", "colour:rot", "colour:rouge"), Relevancy: 2, HasRelevancy: true, Count: 3, Dated: true, Seen: true},
@@ -397,9 +397,9 @@ func TestExplain(t *testing.T) {
 func TestExplainPairsOfTwins(t *testing.T) {
 	q := ranking.Query{Now: now, Explain: true,
 		Neighbours: []ranking.Neighbours{
-			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 1}, {"y", 2}, {"elsewhere", 3}}},
-			{Past: last("B"), Events: 4, Pairs: []ranking.Pair{{"x", 3}}},
-			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{"x", 4}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{ObjectID: "x", Count: 1}, {ObjectID: "y", Count: 2}, {ObjectID: "elsewhere", Count: 3}}},
+			{Past: last("B"), Events: 4, Pairs: []ranking.Pair{{ObjectID: "x", Count: 3}}},
+			{Past: last("A"), Events: 4, Pairs: []ranking.Pair{{ObjectID: "x", Count: 4}}},
 		},
 		Candidates: []ranking.Candidate{{ObjectID: "x"}, {ObjectID: "y"}, {ObjectID: "x"}, {ObjectID: "z"}},
 	}
@@ -420,7 +420,7 @@ func TestExplainPairsOfTwins(t *testing.T) {
 
 // The sum of ratios that a float64 just holds stays finite, so that JSON can have it.
 func TestExplainHugePairs(t *testing.T) {
-	a := ranking.Neighbours{Past: last("A"), Events: 1, Pairs: []ranking.Pair{{"x", 1.5e308}}}
+	a := ranking.Neighbours{Past: last("A"), Events: 1, Pairs: []ranking.Pair{{ObjectID: "x", Count: 1.5e308}}}
 	q := ranking.Query{Now: now, Explain: true, Neighbours: []ranking.Neighbours{a, a}, Candidates: []ranking.Candidate{{ObjectID: "x"}}}
 	want := []ranking.Feature{{Name: ranking.Pairs, Value: 1, Parts: []ranking.Part{{Name: "A", Value: 1}}}}
 	for name, items := range map[string][]ranking.Item{"rank": ranking.New(scoring()).Rank(&q).Items, "definition": ranking.Reference(scoring(), &q).Items} {

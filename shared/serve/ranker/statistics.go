@@ -57,7 +57,7 @@ type pairsKey struct {
 type statistics struct {
 	*indexes
 	store     *store.Store
-	pairs     cache.Reads[pairsKey, crowd.Object]
+	pairs     cache.Reads[pairsKey, linked]
 	pairsWait time.Duration
 	failed    cache.Map[indexName, time.Time] // when pairs could not be read
 }
@@ -65,7 +65,7 @@ type statistics struct {
 func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *statistics {
 	return &statistics{
 		indexes: newIndexes(stored{s.Crowd, log}, indexBytes, log, now), store: s,
-		pairs: cache.NewReads(cache.Options[pairsKey, crowd.Object]{
+		pairs: cache.NewReads(cache.Options[pairsKey, linked]{
 			Bytes: pairBytes, Size: pairsSize, Fresh: cache.Forever, Now: now,
 			Own: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
 		}),
@@ -74,11 +74,28 @@ func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *stat
 	}
 }
 
-func pairsSize(k pairsKey, o crowd.Object) int {
+// linked are the links of an object as rankings take them, by crowd.Kind.
+type linked struct {
+	events float64
+	lists  [crowd.Kinds][]ranking.Pair
+}
+
+func linkedOf(o crowd.Object) linked {
+	l := linked{events: float64(o.Events)}
+	for kind, links := range o.Links {
+		l.lists[kind] = make([]ranking.Pair, len(links))
+		for i, p := range links {
+			l.lists[kind][i] = ranking.Hashed(p.ObjectID, float64(p.Count))
+		}
+	}
+	return l
+}
+
+func pairsSize(k pairsKey, o linked) int {
 	size := len(k.id)
-	for _, links := range o.Links {
+	for _, links := range o.lists {
 		for _, p := range links {
-			size += len(p.ObjectID) + 24
+			size += len(p.ObjectID) + 40
 		}
 	}
 	return size
@@ -136,7 +153,7 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics,
 	for i, p := range past {
 		keys[i] = pairsKey{ref, p.ObjectID}
 	}
-	found, err := s.pairs.Get(short, cache.Ask[pairsKey, crowd.Object]{Group: name.app, Keys: keys, Exact: true,
+	found, err := s.pairs.Get(short, cache.Ask[pairsKey, linked]{Group: name.app, Keys: keys, Exact: true,
 		Load: s.readPairs})
 	if err != nil {
 		if ctx.Err() == nil {
@@ -146,22 +163,16 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics,
 	}
 	all := make([]ranking.Neighbours, len(past))
 	for i, e := range found {
-		all[i] = ranking.Neighbours{Past: past[i], Events: float64(e.Value.Events)}
+		all[i] = ranking.Neighbours{Past: past[i], Events: e.Value.events}
 		for kind, list := range all[i].Lists() {
-			if kind != int(crowd.Together) && !past[i].Last {
-				continue
-			}
-			*list = make([]ranking.Pair, len(e.Value.Links[kind]))
-			for j, p := range e.Value.Links[kind] {
-				(*list)[j] = ranking.Pair{ObjectID: p.ObjectID, Count: float64(p.Count)}
-			}
+			*list = e.Value.lists[kind]
 		}
 	}
 	return all, nil
 }
 
 // readPairs reads objects of one generation.
-func (s *statistics) readPairs(ctx context.Context, keys []pairsKey) (map[pairsKey]crowd.Object, error) {
+func (s *statistics) readPairs(ctx context.Context, keys []pairsKey) (map[pairsKey]linked, error) {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
 		ids[i] = k.id
@@ -171,9 +182,9 @@ func (s *statistics) readPairs(ctx context.Context, keys []pairsKey) (map[pairsK
 		return nil, err
 	}
 	objects, err := crowd.ParseObjects(stored)
-	found := make(map[pairsKey]crowd.Object, len(objects))
+	found := make(map[pairsKey]linked, len(objects))
 	for id, o := range objects {
-		found[pairsKey{keys[0].CrowdRef, id}] = o
+		found[pairsKey{keys[0].CrowdRef, id}] = linkedOf(o)
 	}
 	return found, err
 }
