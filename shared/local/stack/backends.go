@@ -51,10 +51,7 @@ func (s *Stack) local(addr string) []option.ClientOption {
 	if telemetry.Recording() { // spans are of requests over a connection
 		return opts
 	}
-	for _, d := range emulator.InProcess() {
-		opts = append(opts, option.WithGRPCDialOption(d))
-	}
-	return opts
+	return append(opts, emulator.InProcessClient()...)
 }
 
 // guard returns the options of an in-process emulator.

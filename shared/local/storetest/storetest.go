@@ -119,11 +119,7 @@ func directly(tb testing.TB, dial []grpc.DialOption) []option.ClientOption {
 	if _, measures := tb.(*testing.B); measures || slices.Contains(dial, grpc.DialOption(Connected{})) {
 		return nil
 	}
-	var opts []option.ClientOption
-	for _, d := range emulator.InProcess() {
-		opts = append(opts, option.WithGRPCDialOption(d))
-	}
-	return opts
+	return emulator.InProcessClient()
 }
 
 // open opens the instance and the app profiles of cfg.
