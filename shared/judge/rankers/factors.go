@@ -1,7 +1,6 @@
 package rankers
 
 import (
-	"math"
 	"math/rand/v2"
 
 	"github.com/affinityengine/affinity/shared/judge/backtest"
@@ -82,12 +81,9 @@ func (f *factors) vector(square []float64, entries []int32, others []float64) []
 		}
 		axpy(x, 1+f.alpha, v)
 	}
-	for j := range f.n { // Cholesky, and forward
+	cholesky(a, f.n)
+	for j := range f.n { // forward
 		row := a[j*f.n:]
-		for k := range j {
-			row[k] = (row[k] - dot(row[:k], a[k*f.n:][:k])) / a[k*f.n+k]
-		}
-		row[j] = math.Sqrt(row[j] - dot(row[:j], row[:j]))
 		x[j] = (x[j] - dot(row[:j], x[:j])) / row[j]
 	}
 	for j := f.n - 1; j >= 0; j-- { // and back

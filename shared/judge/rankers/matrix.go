@@ -42,6 +42,9 @@ func cholesky(a []float64, n int) {
 				a[i*n+j] = (a[i*n+j] - dot(a[i*n+from:i*n+j], row[from:j])) / row[j]
 			}
 		}
+		if to == n {
+			return
+		}
 		parallel(n-to, func(i int) { // the rows below
 			row := a[(to+i)*n:]
 			for j := from; j < to; j++ {
