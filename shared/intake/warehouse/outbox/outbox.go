@@ -75,26 +75,14 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 	}
 	parts := map[string]*part{}
 	for i := range events {
-		e := &events[i]
-		receipt := e.Receipt
-		state := states[e.User]
-		row, err := warehouse.EventOf(warehouse.Logged{App: app.ID, Time: e.Time, ID: e.ID, Counts: e.Counts,
-			Original: e.Original}, o.now())
-		var text []byte
-		kept := true
-		if err == nil {
-			if receipt == 0 {
-				receipt = row.ReceivedAt.UnixMilli()
-			}
-			kept = row.Limit(judge.View(state.Consents))
-			text, err = row.Message()
-		}
+		e, state := &events[i], states[events[i].User]
+		text, err := o.message(app.ID, e, state, judge.View(state.Consents))
 		if err != nil { // publishing it again would end so again
 			o.log.LogAttrs(ctx, slog.LevelError, "an event cannot be published to the warehouse", slog.String("app", app.ID),
 				slog.Int64("time", e.Time), slog.String("id", e.ID), slog.Any("error", err))
 			continue
 		}
-		if !kept || state.Excludes(e.Type, e.Time, receipt) {
+		if text == nil {
 			continue
 		}
 		region, err := o.users.RegionOf(ctx, app.ID, e.User)
@@ -120,6 +108,26 @@ func (o *Outbox) Events(ctx context.Context, app config.App, events []store.LogE
 		}
 	}
 	return nil
+}
+
+// message returns the row of an event, or nil if it does not count: by the view, or because its user, whose state is
+// given, is deleted or has opted out.
+func (o *Outbox) message(app string, e *store.LogEvent, state store.User, view *consent.View) ([]byte, error) {
+	row, err := warehouse.EventOf(warehouse.Logged{App: app, Time: e.Time, ID: e.ID, Counts: e.Counts,
+		Original: e.Original}, o.now())
+	if err != nil {
+		return nil, err
+	}
+	receipt := e.Receipt
+	if receipt == 0 {
+		receipt = row.ReceivedAt.UnixMilli()
+	}
+	kept := row.Limit(view)
+	text, err := row.Message()
+	if err != nil || !kept || state.Excludes(e.Type, e.Time, receipt) {
+		return nil, err
+	}
+	return text, nil
 }
 
 // part is rows that are published together.
