@@ -15,10 +15,13 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/usage"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/seal"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/queue"
+	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
@@ -34,6 +37,21 @@ func onDeployed(t *testing.T, store *config.Store, change func(*program)) func(l
 			change(tl)
 		}, strings.Fields("app --project p --database affinity --keys-database affinity-keys --instance affinity "+line)...)
 	}
+}
+
+// onDeployedJobs is onDeployed with jobs, whose tasks are kept.
+func onDeployedJobs(t *testing.T, store *config.Store, jobs documents.Store, created *tasks) func(line string) ran {
+	return onDeployed(t, store, func(tl *program) {
+		tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
+			return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
+		}
+		tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
+			if c.Queue == "" {
+				return admin.Deployed().Tasks(ctx, c)
+			}
+			return created, func() error { return nil }, nil
+		}
+	})
 }
 
 // onLocal runs commands on apps of an engine of this machine, as its operator.

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/job/kinds/deletion"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 // On a local engine the command asks for the id, ends the app and waits until it is
@@ -56,17 +54,7 @@ func (q *tasks) Create(_ context.Context, t queue.Task) error { *q = append(*q, 
 func TestAppDeleteDeployed(t *testing.T) {
 	t.Parallel()
 	store, jobs, created := config.NewMemory(), documents.NewMemory(), tasks{}
-	app := onDeployed(t, store, func(tl *program) {
-		tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
-			return admin.ConfigStore{Store: store, Documents: jobs, Close: func() error { return nil }}, nil
-		}
-		tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
-			if c.Queue == "" {
-				return admin.Deployed().Tasks(ctx, c)
-			}
-			return &created, func() error { return nil }, nil
-		}
-	})
+	app := onDeployedJobs(t, store, jobs, &created)
 	app("create shop").wants(t, cli.ExitOK)
 	app("delete shop --yes").wants(t, cli.ExitUsage, "--queue is required", "terraform output -raw tasks_queue")
 	if _, err := store.App(t.Context(), "shop"); err != nil {

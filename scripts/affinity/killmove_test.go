@@ -19,14 +19,21 @@ import (
 // its own, because the phases of a move wait.
 const movingKillsVariable = "AFFINITY_MOVING_KILLS"
 
+// campaign returns how often a test kills the engine, by its variable. Without one the test is skipped.
+func campaign(t *testing.T, variable, each string) int {
+	t.Helper()
+	kills, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil || kills < 1 {
+		t.Skipf("a campaign of its own, about %s a kill: %s=20 go test ./scripts/affinity -run %s -v -timeout 1h", each, variable, t.Name())
+	}
+	return kills
+}
+
 // TestKilledWhileMoving kills an engine with a data folder at random moments of moves of an
 // app, under load, and starts it again. The moves go on by themselves; whatever was acknowledged
 // is there, and each event counts once.
 func TestKilledWhileMoving(t *testing.T) {
-	kills, err := strconv.Atoi(os.Getenv(movingKillsVariable))
-	if err != nil || kills < 1 {
-		t.Skipf("a campaign of its own, about ten seconds a kill: %s=20 go test ./scripts/affinity -run TestKilledWhileMoving -v -timeout 1h", movingKillsVariable)
-	}
+	kills := campaign(t, movingKillsVariable, "ten seconds")
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

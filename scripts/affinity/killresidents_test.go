@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -26,10 +25,7 @@ const residentKillsVariable = "AFFINITY_RESIDENT_KILLS"
 // two regions, and starts it again. Whatever was acknowledged is there, and each event counts once. In the end no region
 // holds anything of a user who lives in the other one.
 func TestKilledWhileUsersMove(t *testing.T) {
-	kills, err := strconv.Atoi(os.Getenv(residentKillsVariable))
-	if err != nil || kills < 1 {
-		t.Skipf("a campaign of its own, about three seconds a kill: %s=20 go test ./scripts/affinity -run TestKilledWhileUsersMove -v -timeout 1h", residentKillsVariable)
-	}
+	kills := campaign(t, residentKillsVariable, "three seconds")
 	data := filepath.Join(t.TempDir(), "data")
 	residing(t, data, func(s *stack.Stack) {
 		for _, mode := range []config.ResidencyMode{config.ResidencyPrepare, config.ResidencyOn} {

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/scripts/affinity/command/admin"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/stack"
-	"github.com/affinityengine/affinity/shared/queue"
-	"github.com/affinityengine/affinity/shared/queue/taskqueue"
 )
 
 func residesNow(t *testing.T, apps *config.Store, id string) {
@@ -47,17 +43,7 @@ func TestResidencyCommands(t *testing.T) {
 func TestResidencyDeployed(t *testing.T) {
 	t.Parallel()
 	apps, jobs, created := config.NewMemory(), documents.NewMemory(), tasks{}
-	app := onDeployed(t, apps, func(tl *program) {
-		tl.open.Config = func(context.Context, admin.Databases) (admin.ConfigStore, error) {
-			return admin.ConfigStore{Store: apps, Documents: jobs, Close: func() error { return nil }}, nil
-		}
-		tl.open.Tasks = func(ctx context.Context, c taskqueue.Config) (queue.Queue, func() error, error) {
-			if c.Queue == "" {
-				return admin.Deployed().Tasks(ctx, c)
-			}
-			return &created, func() error { return nil }, nil
-		}
-	})
+	app := onDeployedJobs(t, apps, jobs, &created)
 	app("create shop").wants(t, cli.ExitOK)
 	residesNow(t, apps, "shop")
 	const regions = ` --regions [{"name":"eu","instance":"affinity","location":"europe-west1"},{"name":"us","instance":"affinity-us","location":"us-central1"}]`
