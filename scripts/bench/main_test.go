@@ -77,6 +77,7 @@ func TestRankers(t *testing.T) {
 	for _, args := range [][]string{{"rankers", t.TempDir()}, {"rankers"}, {"rankers", folder, "--at", "0"}} {
 		bench(t, args...).Wants(t, cli.ExitUsage)
 	}
+	bench(t, "rankers", filepath.Join(folder, "nowhere")).Wants(t, cli.ExitUsage, "is no folder of data")
 }
 
 // The whole command with all readers, the server in a process of its own.

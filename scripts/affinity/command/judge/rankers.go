@@ -71,7 +71,7 @@ func (o *rankersOptions) folder(cmd *cobra.Command, args []string) ([]string, er
 		return args, nil
 	}
 	if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-		return args, nil
+		return nil, cli.Usagef("%s is no folder of data: name one, or the catalog with --objects", args[0])
 	}
 	found := map[string][]string{}
 	for _, name := range []string{"events", "objects", "strategy"} {
