@@ -3,6 +3,7 @@ package catalog
 import (
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -35,4 +36,33 @@ func lookUp(object jsontext.Value, path string) jsontext.Value {
 		}
 	}
 	return nil
+}
+
+// Numbers returns the numbers that an attribute of a record holds: a number, a string that is
+// one, or those of a list. attribute is a dotted path.
+func Numbers(record []byte, attribute string) []float64 {
+	value := lookUp(record, attribute)
+	if value.Kind() != '[' {
+		return appendNumber(nil, value)
+	}
+	var list []jsontext.Value
+	if json.Unmarshal(value, &list) != nil {
+		return nil
+	}
+	var all []float64
+	for _, v := range list {
+		all = appendNumber(all, v)
+	}
+	return all
+}
+
+func appendNumber(all []float64, value jsontext.Value) []float64 {
+	text := string(value)
+	if value.Kind() == '"' && json.Unmarshal(value, &text) != nil {
+		return all
+	}
+	if n, ok := number(text); ok {
+		return append(all, n)
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,5 +70,20 @@ func TestDateOfNestedAttribute(t *testing.T) {
 	}
 	if ms, ok := catalog.Date([]byte(`{"meta":{"published":5}}`), "meta.published.at"); ok {
 		t.Errorf("an attribute that is missing: %d", ms)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	record := []byte(`{"price":49.9,"text":"12","none":"cheap","list":[1,"2",null,"x",{"a":1},3e2],"a":{"b":7,"c.d":8},"yes":true,"hex":"0x10","large":1e999}`)
+	for attribute, want := range map[string]string{
+		"price": "[49.9]", "text": "[12]", "none": "[]", "list": "[1 2 300]", "a.b": "[7]", "a.c.d": "[8]", "a": "[]", "yes": "[]",
+		"missing": "[]", "hex": "[]", "large": "[]",
+	} {
+		if got := fmt.Sprint(catalog.Numbers(record, attribute)); got != want {
+			t.Errorf("%s: %s, want %s", attribute, got, want)
+		}
+	}
+	if got := catalog.Numbers([]byte("no JSON"), "price"); got != nil {
+		t.Error(got)
 	}
 }
