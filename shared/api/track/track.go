@@ -70,8 +70,8 @@ type Call struct {
 	// the call does not say it: SDKs say it once for a batch.
 	SentAt string
 
-	// Consent is context.consent.categoryPreferences: what the event may be used for. Values of other forms than
-	// the engine reads are not there.
+	// Consent is what the event may be used for: context.consent.categoryPreferences, and the allowedConsentIds and
+	// deniedConsentIds of context.consentManagement. Values of other forms than the engine reads are not there.
 	Consent map[string]any
 
 	anonymous, previous string // anonymousId and previousId
@@ -142,22 +142,43 @@ func Parse(raw []byte) (Call, error) {
 	return c, nil
 }
 
-// carried returns what a context says of consent.
+// carried returns what a context says of consent, in the form of Segment and in that of RudderStack. What one of
+// them denies is denied.
 func carried(context []byte) map[string]any {
-	const member = "categoryPreferences"
 	var sent struct {
 		Consent struct {
 			Preferences map[string]any `json:"categoryPreferences"`
 		} `json:"consent"`
+		Management struct {
+			Allowed any `json:"allowedConsentIds"`
+			Denied  any `json:"deniedConsentIds"`
+		} `json:"consentManagement"`
 	}
-	if !bytes.Contains(context, []byte(member)) || json.Unmarshal(context, &sent) != nil {
+	named := bytes.Contains(context, []byte("categoryPreferences")) || bytes.Contains(context, []byte("onsentIds"))
+	if !named || json.Unmarshal(context, &sent) != nil {
 		return nil
 	}
-	maps.DeleteFunc(sent.Consent.Preferences, func(_ string, said any) bool {
-		_, plain := said.(bool)
-		return !plain && said != "granted" && said != "denied"
+	said := sent.Consent.Preferences
+	maps.DeleteFunc(said, func(_ string, value any) bool {
+		_, plain := value.(bool)
+		return !plain && value != "granted" && value != "denied"
 	})
-	return sent.Consent.Preferences
+	note := func(ids any, granted bool) {
+		list, _ := ids.([]any) // some providers have other forms, which the engine does not read
+		for _, id := range list {
+			name, ok := id.(string)
+			if before, known := said[name]; !ok || known && granted && (before == false || before == "denied") {
+				continue
+			}
+			if said == nil {
+				said = map[string]any{}
+			}
+			said[name] = granted
+		}
+	}
+	note(sent.Management.Allowed, true)
+	note(sent.Management.Denied, false)
+	return said
 }
 
 // anID is what the fields of users and products must be.

@@ -182,6 +182,13 @@ func TestCallsCarryConsent(t *testing.T) {
 		`{"consent":{"categoryPreferences":{"Advertising":false,"Analytics":true,"ad_storage":"denied"}}}`: {"Advertising": false, "Analytics": true, "ad_storage": "denied"},
 		`{"consent":{"categoryPreferences":{"Advertising":0,"Analytics":"no","Functional":null}}}`:         {},
 		`{"consent":{"categoryPreferences":["Advertising"]}}`:                                              nil,
+		`{"consentManagement":{"provider":"oneTrust","allowedConsentIds":["C01","C02"],"deniedConsentIds":["C03","C02",7],"resolutionStrategy":"and"}}`: {
+			"C01": true, "C02": false, "C03": false,
+		},
+		`{"consentManagement":{"allowedConsentIds":{"purposes":["C01"]},"deniedConsentIds":"C02"}}`: nil,
+		`{"consent":{"categoryPreferences":{"C01":"denied","C02":true}},"consentManagement":{"allowedConsentIds":["C01"],"deniedConsentIds":["C02"]}}`: {
+			"C01": "denied", "C02": false,
+		},
 	} {
 		events, err := events(t, `{"type":"track","event":"Product Viewed","userId":"ann","properties":{"product_id":"1"},"context":`+context+`}`)
 		if err != nil || len(events) != 1 || !maps.Equal(events[0].Consent, want) {
