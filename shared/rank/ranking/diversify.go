@@ -8,31 +8,41 @@ import (
 
 // greedy computes what Diversify defines by lazy evaluation. While items are
 // chosen, the score of a candidate can only fall, so that of some places ago is an
-// upper bound. A heap has the highest bound on top, and only the top is compared
-// with the items that were chosen since.
+// upper bound. Candidates lie on shelves. Each shelf is a heap with the highest bound
+// on top, and so are the shelves: only the top of all is compared with the items that
+// were chosen since. If the query names a facet, those with the same values of it
+// share a shelf, because they have the same overlaps and exceed together. Otherwise
+// there is one shelf.
 type greedy struct {
 	penalty    float64     // for an overlap of 1
 	facet      uint64      // its hash
 	contenders []contender // by candidate
-	chosen     []ranked    // with their final scores
-	deferred   []ranked    // they exceed maxPerValue
-	inRow      int         // deferred since the last was chosen
-	exceeding  bool        // all that are left exceed
-	loss       float64     // of those; below 0: the first of them is not chosen yet
-	behind     float64     // what each item loses that is not chosen
-	exceeded   []string    // the value by which each of the last chosen items exceeds
-	perValue   tally       // chosen items by their values of the facet
+	shelves    []shelf     // none of them is empty
+	table      shelfTable
+	chosen     []ranked // with their final scores
+	deferred   []ranked // they exceed maxPerValue
+	exceeding  bool     // all that are left exceed
+	loss       float64  // of those; below 0: the first of them is not chosen yet
+	behind     float64  // what each item loses that is not chosen
+	exceeded   []string // the value by which each of the last chosen items exceeds
+	perValue   tally    // chosen items by their values of the facet
 	carriers   carriers
 }
 
 // contender is what the choice knows of a candidate.
 type contender struct {
-	score   float64 // without diversity
+	score float64 // without diversity
+	nearness
+	// The positions of the filters that are compared; end is 0 until values finds them.
+	start, end int32
+}
+
+// nearness is what the choice knows of the overlaps of a candidate, or of all on a shared
+// shelf.
+type nearness struct {
 	overlap float64 // the highest with the first seen chosen items
 	seen    int32
 	nearest int32 // candidate of this overlap
-	// The positions of the filters that are compared; end is 0 until values finds them.
-	start, end int32
 }
 
 // diversify returns the first n candidates of w.order as Diversify defines. It
@@ -40,50 +50,26 @@ type contender struct {
 func (w *work) diversify(n int) []ranked {
 	g := &w.greedy
 	g.start(w.q, w.order)
-	w.heapify()
+	w.shelve()
 	for places := min(n, diversified(w.q)); len(g.chosen) < places; {
-		if len(w.order) == 0 {
-			w.order, g.deferred, g.exceeding, g.loss = g.deferred, w.order, true, -1
-			w.heapify()
+		if len(g.shelves) == 0 {
+			w.order, g.deferred, g.exceeding, g.loss = g.deferred, w.order[:0], true, -1
+			w.shelve()
 		}
-		top := w.order[0]
-		value, exceeds := g.exceeds(w.q, top.candidate)
+		of := &g.shelves[0]
+		value, exceeds := g.exceeds(w.q, of.items[0].candidate)
 		switch {
 		case exceeds && !g.exceeding:
-			w.deferTop()
-			continue
-		case g.update(w.q, w.order):
-			w.settle(0)
+			g.deferred = append(g.deferred, of.items...)
+			of.items = nil
+		case w.update(of):
 		default:
-			g.choose(w.q, top, value)
-			w.pop()
-			g.inRow = 0
+			g.choose(w.q, of, value)
+			w.pop(of)
 		}
+		w.settleShelf()
 	}
 	return append(g.chosen, w.follow(n-len(g.chosen))...)
-}
-
-// deferTop puts the top of the heap, which exceeds, behind those that do not. If many
-// of the best exceed, it looks for all that do: that takes less time than to remove
-// one after the other from the heap.
-func (w *work) deferTop() {
-	g := &w.greedy
-	if g.inRow++; g.inRow <= 16+len(w.order)/16 {
-		g.deferred = append(g.deferred, w.order[0])
-		w.pop()
-		return
-	}
-	g.inRow = 0
-	kept := w.order[:0]
-	for _, o := range w.order {
-		if _, exceeds := g.exceeds(w.q, o.candidate); exceeds {
-			g.deferred = append(g.deferred, o)
-		} else {
-			kept = append(kept, o)
-		}
-	}
-	w.order = kept
-	w.heapify()
 }
 
 // follow returns n of the candidates that are left, in the order of their scores
@@ -93,7 +79,10 @@ func (w *work) follow(n int) []ranked {
 		return nil
 	}
 	g := &w.greedy
-	w.order = append(w.order, g.deferred...)
+	for i := range g.shelves {
+		g.deferred = append(g.deferred, g.shelves[i].items...)
+	}
+	w.order, g.deferred = g.deferred, w.order
 	for i := range w.order {
 		w.order[i].score = g.contenders[w.order[i].candidate].score
 	}
@@ -105,47 +94,8 @@ func (w *work) follow(n int) []ranked {
 	return rest
 }
 
-// heapify makes w.order a heap with the best on top.
-func (w *work) heapify() {
-	for i := len(w.order)/2 - 1; i >= 0; i-- {
-		w.settle(i)
-	}
-}
-
-// settle moves an item of the heap down to where it belongs.
-func (w *work) settle(i int) {
-	if i >= len(w.order) {
-		return
-	}
-	heap, item := w.order, w.order[i]
-	for child := 2*i + 1; child < len(heap); child = 2*i + 1 {
-		if child+1 < len(heap) && w.before(heap[child+1], heap[child]) {
-			child++
-		}
-		if w.before(item, heap[child]) {
-			break
-		}
-		heap[i] = heap[child]
-		i = child
-	}
-	heap[i] = item
-}
-
-// before reports whether a stands before b. Few scores are equal.
-func (w *work) before(a, b ranked) bool {
-	return a.score > b.score || a.score == b.score && w.compare(a, b) < 0
-}
-
-// pop removes the top of the heap.
-func (w *work) pop() {
-	last := len(w.order) - 1
-	w.order[0] = w.order[last]
-	w.order = w.order[:last]
-	w.settle(0)
-}
-
 func (g *greedy) start(q *Query, order []ranked) {
-	g.penalty, g.inRow, g.exceeding, g.loss = penalty(q), 0, false, 0
+	g.penalty, g.exceeding, g.loss = penalty(q), false, 0
 	g.facet = hashText(q.Diversity.Facet)
 	g.chosen, g.deferred, g.exceeded = g.chosen[:0], g.deferred[:0], g.exceeded[:0]
 	g.carriers.reset()
@@ -167,21 +117,21 @@ func (g *greedy) last() float64 { return g.chosen[len(g.chosen)-1].score }
 // behindLast returns a score with a loss. Rounding must not lift it above the last.
 func behindLast(score, loss, last float64) float64 { return min(score-loss, last) }
 
-// values returns the positions of a candidate's filters that are compared.
+// values returns the positions of a candidate's filters that are compared. It finds the
+// facet by its hash alone: to read its text takes as long as all the rest.
 func (g *greedy) values(q *Query, candidate int32) (o *Object, start, end int32) {
 	c, o := &g.contenders[candidate], q.Candidates[candidate].Object
-	switch facet := q.Diversity.Facet; {
+	switch {
 	case o == nil || c.end != 0:
-	case facet == "":
+	case q.Diversity.Facet == "":
 		c.end = int32(len(o.values))
 	default:
 		for i, start := 0, int32(0); i < len(o.facets); i++ {
-			f := &o.facets[i]
-			if f.hash == g.facet && f.name.of(o.text) == facet {
+			if f := &o.facets[i]; f.hash == g.facet {
 				c.start, c.end = start, f.until
 				break
 			}
-			start = f.until
+			start = o.facets[i].until
 		}
 	}
 	return o, c.start, c.end
@@ -201,8 +151,10 @@ func (g *greedy) exceeds(q *Query, candidate int32) (value string, ok bool) {
 	return "", false
 }
 
-// choose gives the next place to the top of the heap, which exceeds by value.
-func (g *greedy) choose(q *Query, top ranked, value string) {
+// choose gives the next place to the top of a shelf, which exceeds by value.
+func (g *greedy) choose(q *Query, of *shelf, value string) {
+	top := of.items[0]
+	g.contenders[top.candidate].nearness = *g.nearness(of)
 	if g.exceeding {
 		if g.loss < 0 {
 			g.loss = max(top.score-g.last(), 0)
@@ -220,17 +172,25 @@ func (g *greedy) choose(q *Query, top ranked, value string) {
 	g.chosen = append(g.chosen, top)
 }
 
-// update compares the top of a heap with the items that were chosen since the last
+// nearness returns what the choice knows of the overlaps of the top of a shelf.
+func (g *greedy) nearness(of *shelf) *nearness {
+	if of.shared {
+		return &of.nearness
+	}
+	return &g.contenders[of.items[0].candidate].nearness
+}
+
+// update compares the top of a shelf with the items that were chosen since the last
 // time. It reports whether its score fell.
-func (g *greedy) update(q *Query, heap []ranked) bool {
-	top := &heap[0]
-	c := &g.contenders[top.candidate]
+func (w *work) update(of *shelf) bool {
+	g := &w.greedy
+	c := g.nearness(of)
 	if g.penalty == 0 || int(c.seen) == len(g.chosen) {
 		return false
 	}
 	seen := c.seen
 	c.seen = int32(len(g.chosen))
-	o, start, end := g.values(q, top.candidate)
+	o, start, end := g.values(w.q, of.items[0].candidate)
 	if c.overlap == 1 || start == end {
 		return false
 	}
@@ -239,9 +199,20 @@ func (g *greedy) update(q *Query, heap []ranked) bool {
 		return false
 	}
 	c.overlap, c.nearest = highest, g.chosen[place].candidate
-	before := top.score
-	top.score = affinity.Rounded(c.score - g.penalty*highest)
-	return top.score < before
+	before := of.items[0].score
+	falling := of.items
+	if !of.shared {
+		falling = falling[:1]
+	}
+	for i := range falling {
+		falling[i].score = affinity.Rounded(g.contenders[falling[i].candidate].score - g.penalty*highest)
+	}
+	if of.shared {
+		w.heapify(of.items) // rounding may make scores equal
+	}
+	fell := of.items[0].score < before
+	w.settle(of.items, 0)
+	return fell
 }
 
 // explain returns the feature of the candidate at a place; its Value may be 0. The
