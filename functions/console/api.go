@@ -28,6 +28,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/identities/preview", Handler: a.Admin},
 		{Prefix: "/1/identities", Handler: a.Profiles},
 		{Prefix: "/1/rank", Handler: a.Rank},
+		{Prefix: "/1/recommend", Handler: a.Rank},
 		{Prefix: "/1/boosts", Handler: a.Rank},
 		{Prefix: "/1/feeds", Handler: a.Rank},
 		{Prefix: "/1/strategies", Handler: a.Strategies},

@@ -60,26 +60,39 @@ func decode(body []byte, users []string) (request, error) {
 
 // decodeText reads a body with its candidates, which it adds to an empty list.
 func decodeText(text string, users []string, list *candidateList) (request, error) {
-	// An escape may be half a surrogate pair, as in the catalog.
-	lenient := jsontext.AllowInvalidUTF8(true)
-	d := decoder{json: jsontext.NewDecoder(bytes.NewBufferString(text), lenient), text: text, out: request{list: list}}
-	err := d.request()
+	d := newDecoder(text, list)
+	if err := d.read(d.field); err != nil {
+		return request{}, err
+	}
+	d.out.Candidates = list.all
+	return d.out, d.complete(users)
+}
+
+// lenient takes escapes that are half a surrogate pair, as the catalog does.
+var lenient = jsontext.AllowInvalidUTF8(true)
+
+func newDecoder(text string, list *candidateList) *decoder {
+	return &decoder{json: jsontext.NewDecoder(bytes.NewBufferString(text), lenient), text: text, out: request{list: list}}
+}
+
+// read reads the whole body, an object. field reads the value of a key.
+func (d *decoder) read(field func(name string) error) error {
+	err := d.request(field)
 	if err == nil {
 		if _, err = d.json.ReadToken(); err == io.EOF {
-			d.out.Candidates = list.all
-			return d.out, d.complete(users)
+			return nil
 		}
-		return request{}, malformed("there is more after the end of the JSON object")
+		return malformed("there is more after the end of the JSON object")
 	}
 	var refused *fault.Error
 	if !errors.As(err, &refused) {
-		return request{}, notJSON(err)
+		return notJSON(err)
 	}
 	// What breaks off later is not JSON, whatever else is wrong with it.
-	if rest := jsontext.Value(text); !d.notFinite && !rest.IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
-		return request{}, malformed("the body is not valid JSON")
+	if rest := jsontext.Value(d.text); !d.notFinite && !rest.IsValid(lenient, jsontext.AllowDuplicateNames(true)) {
+		return malformed("the body is not valid JSON")
 	}
-	return request{}, refused
+	return refused
 }
 
 func malformed(message string) error {
@@ -109,13 +122,8 @@ type decoder struct {
 
 // complete checks what the request must have.
 func (d *decoder) complete(users []string) error {
-	for _, user := range users {
-		if d.out.User != "" && d.out.User != user {
-			return invalid("userToken and the headers x-algolia-usertoken name different users")
-		}
-		if err := d.name("userToken", user); err != nil {
-			return err
-		}
+	if err := d.completeUser(users); err != nil {
+		return err
 	}
 	switch {
 	case d.out.User == "":
@@ -126,17 +134,35 @@ func (d *decoder) complete(users []string) error {
 		return invalid("the candidates are required: objectIDs, or items")
 	case d.objectIDs && d.items:
 		return invalid("the candidates must be in objectIDs or in items, not in both")
-	case d.out.Draft != nil && d.out.Version > 0:
+	}
+	return d.completeStrategy()
+}
+
+// completeUser takes the user that headers name.
+func (d *decoder) completeUser(users []string) error {
+	for _, user := range users {
+		if d.out.User != "" && d.out.User != user {
+			return invalid("userToken and the headers x-algolia-usertoken name different users")
+		}
+		if err := d.name("userToken", user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decoder) completeStrategy() error {
+	if d.out.Draft != nil && d.out.Version > 0 {
 		return invalid("strategy names a version and draft brings a strategy: give one of them")
 	}
 	return nil
 }
 
-func (d *decoder) request() error {
+func (d *decoder) request(field func(name string) error) error {
 	if kind := d.json.PeekKind(); kind != jsontext.KindBeginObject {
 		return d.wrong("an object", kind)
 	}
-	return d.object(d.field)
+	return d.object(field)
 }
 
 // field reads the value of a key. null equals absent.

@@ -38,6 +38,7 @@ func New(b Backends) http.Handler {
 	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "PUT /1/feeds/{name}")
 	rt.HandleOwn("POST /1/rank", h.rank)
+	rt.HandleOwn("POST /1/recommend", h.recommend)
 	boosts := auth.ServeBoth(h.Auth.TenantUserGrant, h.boosts, auth.Recommendation, auth.OwnUser)
 	rt.HandleOwn("GET /1/boosts", boosts, boostOptions...)
 	rt.HandleOwn("GET /1/boosts/{userToken}", boosts, boostOptions...)

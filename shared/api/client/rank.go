@@ -15,3 +15,11 @@ func (c *Client) Rank(ctx context.Context, request api.RankRequest) (api.RankAns
 	err := c.call(ctx, always, http.MethodPost, "/1/rank", request, &answer)
 	return answer, err
 }
+
+// Recommend returns what a model recommends, in the order of the request's user, if it names
+// one. The key needs the permission recommendation.
+func (c *Client) Recommend(ctx context.Context, request api.RecommendRequest) (api.RecommendAnswer, error) {
+	var answer api.RecommendAnswer
+	err := c.call(ctx, always, http.MethodPost, "/1/recommend", request, &answer)
+	return answer, err
+}

@@ -79,6 +79,21 @@ func (o *Object) Len() int {
 	return len(o.values)
 }
 
+// Carries reports whether the object has a filter. A nil object has none.
+func (o *Object) Carries(f event.Filter) bool {
+	if o == nil {
+		return false
+	}
+	hash, start := hashText(f.Facet), int32(0)
+	for _, facet := range o.facets {
+		if facet.hash == hash && facet.name.of(o.text) == f.Facet {
+			return slices.ContainsFunc(o.values[start:facet.until], func(v valueOf) bool { return v.name.of(o.text) == f.Value })
+		}
+		start = facet.until
+	}
+	return false
+}
+
 // Filters returns the object's filters, by facet and then value. A nil object
 // has none.
 func (o *Object) Filters() []event.Filter {

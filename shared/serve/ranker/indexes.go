@@ -1,9 +1,11 @@
 package ranker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +47,8 @@ const (
 	indexBytes = 128 << 20
 	// readTimeout ends a read that the backend does not answer.
 	readTimeout = 10 * time.Second
+	// maxPopular is how many objects of an index fill up recommendations.
+	maxPopular = 1_000
 	// slotBytes estimates what an index takes beside its statistics.
 	slotBytes = 512
 )
@@ -233,10 +237,25 @@ func (x *indexes) current(ctx context.Context, name indexName, held indexStatist
 	if err != nil {
 		return indexStatistics{ref: ref}, err
 	}
+	popular := mostCounted(i.Counts)
 	return indexStatistics{
-		ref: ref, asOf: i.AsOf, counts: i.Counts, highest: i.Highest,
-		frequencies: &ranking.Frequencies{Objects: i.Objects, Filters: i.Frequencies}, size: i.Size(),
+		ref: ref, asOf: i.AsOf, counts: i.Counts, highest: i.Highest, popular: popular,
+		frequencies: &ranking.Frequencies{Objects: i.Objects, Filters: i.Frequencies}, size: i.Size() + 16*len(popular),
 	}, nil
+}
+
+// mostCounted returns the objects with the highest counts, the highest first.
+func mostCounted(counts map[string]float64) []string {
+	first := func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b)) }
+	ids := make([]string, 0, 2*maxPopular)
+	for id := range counts {
+		if ids = append(ids, id); len(ids) == 2*maxPopular {
+			slices.SortFunc(ids, first)
+			ids = ids[:maxPopular]
+		}
+	}
+	slices.SortFunc(ids, first)
+	return slices.Clone(ids[:min(len(ids), maxPopular)])
 }
 
 func (x *indexes) warn(ctx context.Context, app, index, message string, err error) {

@@ -98,13 +98,19 @@ func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *in
 }
 
 // neighbours reads the links of the objects of the user's session: of all if neighbours
-// have a weight, else of those of the last instant if another kind of links has one. A
-// request that has a UserWait goes without them if they cannot be read in time.
+// have a weight, else of those of the last instant if another kind of links has one.
 func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *input) ([]ranking.Neighbours, error) {
 	weights := in.user.App.Strategy.RankingOrDefault().Links()
 	if weights == [crowd.Kinds]int{} {
 		return nil, nil
 	}
+	return o.sessionLinks(ctx, app, r.Request, in, weights[crowd.Together] == 0)
+}
+
+// sessionLinks reads the links of the objects of the user's session, or of those of the last
+// instant alone. A request that has a UserWait goes without them if they cannot be read in time.
+func (o *Orderer) sessionLinks(ctx context.Context, app config.App, r Request, in *input,
+	last bool) ([]ranking.Neighbours, error) {
 	short := ctx
 	if r.UserWait > 0 {
 		var cancel context.CancelFunc
@@ -114,7 +120,7 @@ func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *i
 	held, err := o.objects.held(short, app.ID, r.Index, in.statistics.undecided(in.user.Session))
 	if err == nil {
 		past := in.statistics.history(in.user.Session, held)
-		if weights[crowd.Together] == 0 {
+		if last {
 			past = slices.DeleteFunc(past, func(p ranking.Past) bool { return !p.Last })
 		}
 		return o.statistics.neighbours(ctx, in.statistics, past)

@@ -79,6 +79,7 @@ type Orderer struct {
 	objects    *objects
 	statistics *statistics
 	names      *names
+	first      *firstObjects
 	strategies cache.Map[strategyKey, *prepared]
 }
 
@@ -104,6 +105,7 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 		profiles: profiles, config: c, now: now, strategies: cache.New[strategyKey, *prepared](keptStrategies),
 		// Caches go by the clock of the machine, like that of the configuration.
 		objects: newObjects(s, c, log, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(s, time.Now),
+		first: newFirstObjects(s, time.Now),
 	}
 }
 
@@ -125,7 +127,12 @@ func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (A
 	if err != nil {
 		return Answer{}, err
 	}
-	app = in.user.App
+	return o.rank(ctx, r, in)
+}
+
+// rank orders the candidates of a request by what has been read for them.
+func (o *Orderer) rank(ctx context.Context, r asked, in input) (Answer, error) {
+	app := in.user.App
 	halfLife, err := strategy.HalfLifeAt(app.Strategy.HalfLives, r.HalfLife)
 	if err != nil {
 		return Answer{}, err

@@ -35,6 +35,7 @@ type indexStatistics struct {
 	counts      map[string]float64
 	highest     float64
 	frequencies *ranking.Frequencies
+	popular     []string // the objects with the highest counts, the highest first
 	size        int
 }
 

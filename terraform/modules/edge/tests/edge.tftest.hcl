@@ -122,6 +122,8 @@ run "routes" {
       "/1/explain/*"            = google_compute_backend_service.this["fn-profiles"].id
       "/1/rank"                 = google_compute_backend_service.this["fn-rank"].id
       "/1/rank/*"               = google_compute_backend_service.this["fn-rank"].id
+      "/1/recommend"            = google_compute_backend_service.this["fn-rank"].id
+      "/1/recommend/*"          = google_compute_backend_service.this["fn-rank"].id
       "/1/boosts"               = google_compute_backend_service.this["fn-rank"].id
       "/1/boosts/*"             = google_compute_backend_service.this["fn-rank"].id
       "/1/feeds"                = google_compute_backend_service.this["fn-rank"].id

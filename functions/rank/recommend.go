@@ -1,0 +1,188 @@
+package rank
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/catalog/where"
+	"github.com/affinityengine/affinity/shared/fault"
+	"github.com/affinityengine/affinity/shared/rank/recommend"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
+)
+
+// recommend answers objects that a model brings in, in the user's order.
+func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
+	began := time.Now()
+	app, grant, err := h.Auth.TenantAccessGrant(r)
+	if err != nil {
+		return err
+	}
+	body, err := httpapi.ReadBody(w, r, api.MaxRecommendBody)
+	if err != nil {
+		return err
+	}
+	in, err := decodeRecommend(body, r.Header.Values(userHeader))
+	if err != nil {
+		return err
+	}
+	access, err := recommendAccess(app, grant, in)
+	if err != nil {
+		return err
+	}
+	if err := admission.Take(r.Context(), draftWeight*int64(in.draftBytes)); err != nil {
+		return err
+	}
+	h.Usage.Reads(app.ID, 1)
+	answer, err := h.Orderer.Recommend(r.Context(), app, in.Recommendation)
+	if err != nil {
+		return fmt.Errorf("recommend: %w", err)
+	}
+	id := cmp.Or(in.id, newID())
+	if access == auth.OrderOnly {
+		order := api.RankOrder{ID: id, Items: make([]api.OrderedItem, len(answer.Items))}
+		for i, item := range answer.Items {
+			order.Items[i].ObjectID = item.ObjectID
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, order)
+	}
+	ranked := render(answer.Answer, in.Explain)
+	view := api.RecommendAnswer{ID: id, Model: string(in.Model), StrategyVersion: ranked.StrategyVersion,
+		ScoringVersion: ranked.ScoringVersion, CrowdAsOf: ranked.CrowdAsOf, Fallback: ranked.Fallback, Person: ranked.Person,
+		Items: make([]api.RecommendedItem, len(ranked.Items)), Took: time.Since(began).Milliseconds()}
+	for i, item := range ranked.Items {
+		view.Items[i] = api.RecommendedItem{ObjectID: item.ObjectID, Source: answer.Sources[i], Score: item.Score,
+			Features: item.Features}
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, view)
+}
+
+// recommendAccess says what the key may see. A guest's order names no user, so a secured key
+// must name its own.
+func recommendAccess(app config.App, grant auth.Grant, in recommendation) (auth.Access, error) {
+	access, err := grant.Access(app, in.User)
+	if err = errors.Join(err, grant.Index(in.Index)); err != nil {
+		return 0, err
+	}
+	if access == auth.OrderOnly && in.weighs != "" {
+		return 0, fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets "+
+			"the order of objects", in.weighs)
+	}
+	return access, nil
+}
+
+// recommendation is a body whose fields are checked.
+type recommendation struct {
+	id, weighs string // as in request
+	draftBytes int
+	ranker.Recommendation
+}
+
+// decodeRecommend reads a body. Its errors are those of decode.
+func decodeRecommend(body []byte, users []string) (recommendation, error) {
+	if !utf8.Valid(body) {
+		return recommendation{}, malformed("the body is not valid UTF-8")
+	}
+	var out recommendation
+	d := newDecoder(string(body), &candidateList{})
+	if err := d.read(func(name string) error { return d.recommendField(&out, name) }); err != nil {
+		return recommendation{}, err
+	}
+	if err := errors.Join(d.completeUser(users), d.completeStrategy()); err != nil {
+		return recommendation{}, err
+	}
+	out.id, out.weighs, out.draftBytes, out.Request = d.out.id, d.out.weighs, d.out.draftBytes, d.out.Request
+	out.Limit = cmp.Or(out.Limit, api.DefaultRecommended)
+	return out, out.check()
+}
+
+// check checks what the request must have.
+func (r *recommendation) check() error {
+	switch {
+	case r.Model == "":
+		return invalid("model is required: one of %s", models())
+	case r.Index == "":
+		return invalid("index is required")
+	case r.Model.OfObjects() && len(r.ObjectIDs) == 0:
+		return invalid("objectIDs is required: the objects for which %s recommends others", r.Model)
+	case !r.Model.OfObjects() && len(r.ObjectIDs) > 0:
+		return invalid("objectIDs is not for the model %s: leave it out, or name in exclude what the answer must not have",
+			r.Model)
+	case r.Limit > api.MaxRecommended:
+		return invalid("limit must be at most %d, got %d", api.MaxRecommended, r.Limit)
+	}
+	return nil
+}
+
+func models() string {
+	var names []string
+	for _, m := range recommend.Models {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// recommendField reads the value of a key.
+func (d *decoder) recommendField(out *recommendation, name string) error {
+	switch name {
+	case "model", "objectIDs", "exclude", "where":
+		if d.json.PeekKind() == jsontext.KindNull {
+			return d.json.SkipValue()
+		}
+	case "items":
+		return invalid("Unknown field %s", quote(name))
+	}
+	switch name {
+	case "model":
+		text, err := d.string()
+		for _, m := range recommend.Models {
+			if text == string(m) {
+				out.Model = m
+				return err
+			}
+		}
+		if err == nil {
+			err = invalid("model must be one of %s, got %s", models(), quote(text))
+		}
+		return err
+	case "objectIDs":
+		return d.ids(&out.ObjectIDs, api.MaxRecommendObjects)
+	case "exclude":
+		return d.ids(&out.Exclude, api.MaxExcluded)
+	case "where":
+		value, err := d.json.ReadValue()
+		if err != nil {
+			return err
+		}
+		out.Where, err = where.Decode(value)
+		return err
+	}
+	return d.field(name)
+}
+
+// ids reads a list of objectIDs.
+func (d *decoder) ids(into *[]string, most int) error {
+	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray {
+		return d.wrong("a list", kind)
+	}
+	name := path(d.json.StackPointer())
+	return d.array(func() error {
+		id, err := d.objectID()
+		if err == nil && len(*into) == most {
+			err = invalid("%s has more than %d objectIDs", name, most)
+		}
+		*into = append(*into, id)
+		return err
+	})
+}

@@ -1,0 +1,146 @@
+package rank_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/affinityengine/affinity/functions/admin"
+	"github.com/affinityengine/affinity/functions/catalog"
+	"github.com/affinityengine/affinity/functions/imports"
+	"github.com/affinityengine/affinity/functions/rank"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/local/functiontest"
+	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// walks are what users of the shop looked at, one object a minute.
+var walks = map[string]string{
+	"u1": "phone case1", "u2": "phone case1 cable", "u3": "phone case2", "u4": "case1 phone", "u5": "tv stand", "u6": "tv stand", "u7": "tv",
+}
+
+// walked starts a shop in which users have walked, with its statistics.
+func walked(t *testing.T) *stack.Stack {
+	t.Helper()
+	s := functiontest.Start(t)
+	functiontest.SetStrategy(t, s, strategy.Strategy{
+		EventsScoring:         []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		FacetsScoring:         []strategy.FacetScore{{FacetName: "brand", Score: 10}},
+		PersonalizationImpact: 50, Ranking: strategy.PlainRanking(),
+	})
+	objects := ""
+	for id, brand := range map[string]string{"phone": "Apple", "case1": "Apple", "case2": "Samsung", "cable": "Anker", "tv": "Samsung", "stand": "Anker", "rare": "Anker"} {
+		objects += fmt.Sprintf(`,{"action":"addObject","body":{"objectID":%q,"brand":%q,"price":%d}}`, id, brand, 10*len(id))
+	}
+	functiontest.Do(t, catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", `{"requests":[`+objects[1:]+`]}`)
+	lines := ""
+	for user, walk := range walks {
+		for minute, id := range strings.Fields(walk) {
+			lines += fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":%d,"objectIDs":[%q]}`+"\n",
+				user, s.Backends.Now().UnixMilli()-3_600_000+int64(minute)*60_000, id)
+		}
+	}
+	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines)
+	if status, answer := functiontest.Call(admin.New(s.Backends.ForAdmin()), "recommendation", "POST", "/1/crowd", ""); status >= 300 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	must.Succeed(t, s.Idle(t.Context()))
+	return s
+}
+
+// recommended writes the objects of an answer with their sources.
+func recommended(t *testing.T, h http.Handler, body string) string {
+	t.Helper()
+	a := functiontest.Answer[api.RecommendAnswer](t, h, "recommendation", "POST", "/1/recommend", body)
+	all := make([]string, len(a.Items))
+	for i, item := range a.Items {
+		all[i] = item.ObjectID + " " + item.Source
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestRecommend(t *testing.T) {
+	h := rank.New(walked(t).Backends.ForRank())
+	const i = `"index":"i"`
+	for body, want := range map[string]string{
+		// Two of four users turn from the phone to case1, one to case2, one goes on to the cable.
+		`{"model":"next",` + i + `,"objectIDs":["phone"],"limit":3}`: "case1 sequence, case2 sequence, cable sequence",
+		// Users of case1 turn to the phone as well.
+		`{"model":"related",` + i + `,"objectIDs":["case1"],"limit":2}`: "phone sequence, cable sequence",
+		`{"model":"next",` + i + `,"objectIDs":["tv"],"limit":1}`:       "stand sequence",
+		// What fills up an answer has no relevancy: the strategy weighs no popularity, so by objectID.
+		`{"model":"next",` + i + `,"objectIDs":["tv"],"limit":3}`: "stand sequence, cable popular, case1 popular",
+		// The user likes Samsung, so case2 comes before case1.
+		`{"model":"next",` + i + `,"objectIDs":["phone"],"userToken":"u7","impact":90,"limit":2}`: "case2 sequence, case1 sequence",
+		`{"model":"for-you",` + i + `,"userToken":"u7","limit":2}`:                                "case2 popular, tv popular",
+		`{"model":"for-you",` + i + `,"userToken":"u7","limit":1,"seen":"exclude"}`:               "case2 popular",
+		`{"model":"for-you",` + i + `,"limit":2,"where":"brand:Anker"}`:                           "cable popular, stand popular",
+		`{"model":"for-you",` + i + `,"limit":9,"where":"price < 30"}`:                            "tv popular",
+		`{"model":"for-you",` + i + `,"limit":9,"where":{"not":{"filter":"price < 50"}}}`:         "cable popular, case1 popular, case2 popular, phone popular, stand popular",
+		`{"model":"for-you",` + i + `,"limit":1,"exclude":["cable"]}`:                             "case1 popular",
+		`{"model":"next",` + i + `,"objectIDs":["unknown"],"limit":1,"exclude":["cable"]}`:        "case1 popular",
+		`{"model":"next",` + i + `,"objectIDs":["phone","tv"],"limit":2}`:                         "stand sequence, case1 sequence",
+		`{"model":"for-you","index":"empty"}`:                                                     "",
+	} {
+		if got := recommended(t, h, body); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
+		}
+	}
+}
+
+// An index without statistics gives objects of its catalog, in the order of the user.
+func TestRecommendWithoutStatistics(t *testing.T) {
+	h := rank.New(shop(t).Backends.ForRank())
+	for body, want := range map[string]string{
+		`{"model":"for-you","index":"i","userToken":"ann"}`:                     "red catalog, pink catalog, blue catalog",
+		`{"model":"related","index":"i","objectIDs":["red"],"userToken":"ann"}`: "pink catalog, blue catalog",
+		`{"model":"for-you","index":"i","exclude":["pink","red"],"where":null}`: "blue catalog",
+	} {
+		if got := recommended(t, h, body); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+}
+
+func TestRecommendRefuses(t *testing.T) {
+	s := shop(t)
+	h := rank.New(s.Backends.ForRank())
+	many := strings.Repeat(`,"a"`, 51)[1:]
+	ask := func(body string, status int, message string) functiontest.Request {
+		written, _ := json.Marshal(message) // as it stands in the answer
+		return functiontest.Ask("recommendation", "POST", "/1/recommend", body, status, strings.Trim(string(written), `"`))
+	}
+	functiontest.Check(t, h,
+		functiontest.Ask("", "POST", "/1/recommend", `{}`, 401, "Invalid credentials"),
+		functiontest.Ask("recommendation", "GET", "/1/recommend", "", 405, "Method Not Allowed"),
+		ask(`{`, 400, "Bad Request: the body is not valid JSON: unexpected EOF after offset 1"),
+		ask(`{}`, 422, "model is required: one of related, next, for-you"),
+		ask(`{"model":"similar","index":"i"}`, 422, `model must be one of related, next, for-you, got "similar"`),
+		ask(`{"model":7,"index":"i"}`, 422, `model must be a string, got a number`),
+		ask(`{"model":"for-you"}`, 422, `index is required`),
+		ask(`{"model":"related","index":"i"}`, 422, `objectIDs is required: the objects for which related recommends others`),
+		ask(`{"model":"for-you","index":"i","objectIDs":["a"]}`, 422, `objectIDs is not for the model for-you: leave it out, or name in exclude what the answer must not have`),
+		ask(`{"model":"next","index":"i","objectIDs":[`+many+`]}`, 422, `objectIDs has more than 50 objectIDs`),
+		ask(`{"model":"next","index":"i","objectIDs":[""]}`, 422, `objectIDs[0] must have 1 to 512 bytes, got 0`),
+		ask(`{"model":"for-you","index":"i","limit":1001}`, 422, `limit must be at most 1000, got 1001`),
+		ask(`{"model":"for-you","index":"i","where":"brand"}`, 422, `where ends at byte 6: want a colon or one of < <= = != >= > after "brand"`),
+		ask(`{"model":"for-you","index":"i","where":7}`, 422, `where must be an object with exactly one of "and", "or", "not" and "filter"`),
+		ask(`{"model":"for-you","index":"i","items":[]}`, 422, `Unknown field "items"`),
+		ask(`{"model":"for-you","index":"i","count":5}`, 422, `Unknown field "count"`),
+		ask(`{"model":"for-you","index":"i","userToken":"a b"}`, 422, "UserToken must contain only alphanumeric, equal, plus, slash, hyphen, or underscore characters, and be between 1 and 129 characters long"),
+		ask(`{"model":"for-you","index":"i","strategy":7}`, 422, "strategy 7 does not exist or is no longer kept"),
+	)
+	must.Succeed(t, s.Backends.CachedConfig.SetBrowserRanking(t.Context(), functiontest.App, true))
+	functiontest.Check(t, h, functiontest.Ask("search", "POST", "/1/recommend", `{"model":"for-you","index":"i","explain":true}`, 403,
+		"explain is not allowed with this API key: the permission search alone gets the order of objects"))
+	const id = `"id":"4f1c2a0d9b7e4c63a5d8f0e1b2c3d4e5"`
+	want := `{` + id + `,"items":[{"objectID":"blue"}]}`
+	if _, got := functiontest.Call(h, "search", "POST", "/1/recommend", `{"model":"for-you","index":"i","limit":1,`+id+`}`); got != want {
+		t.Errorf("the order of a page: %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/affinityengine/affinity/shared/score/strategy"
+)
+
+// Limits of POST /1/recommend.
+const (
+	DefaultRecommended  = 20        // items of an answer unless limit says otherwise
+	MaxRecommended      = 1000      // items of an answer
+	MaxRecommendObjects = 50        // objects for which others are recommended
+	MaxExcluded         = 1000      // objects that an answer must not have
+	MaxRecommendBody    = 512 << 10 // bytes
+)
+
+// The models of POST /1/recommend.
+const (
+	RecommendRelated = "related" // what goes with some objects
+	RecommendNext    = "next"    // what users turn to after some objects
+	RecommendForYou  = "for-you" // what suits a user
+)
+
+// RecommendRequest is the body of POST /1/recommend.
+type RecommendRequest struct {
+	// ID names the request, in 32 hex digits. Events may send it back as their
+	// queryID. If it is empty, the engine makes one.
+	ID    string `json:"id,omitempty"`
+	Model string `json:"model"`
+	Index string `json:"index"`
+	// ObjectIDs are the objects for which related and next recommend others, 1 to
+	// MaxRecommendObjects. The answer does not have them.
+	ObjectIDs []string `json:"objectIDs,omitempty"`
+	// UserToken is the user in whose order the objects are; empty: a guest.
+	UserToken string `json:"userToken,omitempty"`
+	// Where is a condition on objects, as a text such as "brand:Nike AND price < 50" or as
+	// an object with and, or, not and filter. Empty: all objects of the index.
+	Where json.RawMessage `json:"where,omitempty"`
+	// Exclude are up to MaxExcluded objects that the answer does not have.
+	Exclude []string `json:"exclude,omitempty"`
+	// Limit is how many items to answer, at most MaxRecommended. 0 stands for
+	// DefaultRecommended.
+	Limit int `json:"limit,omitempty"`
+	// The others are as in RankRequest.
+	Impact    *int                `json:"impact,omitempty"`
+	HalfLife  strategy.HalfLife   `json:"halfLife,omitzero"`
+	Explain   bool                `json:"explain,omitempty"`
+	Seen      string              `json:"seen,omitempty"`
+	Diversity *strategy.Diversity `json:"diversity,omitempty"`
+	Strategy  int64               `json:"strategy,omitempty"`
+	Draft     json.RawMessage     `json:"draft,omitempty"`
+}
+
+// RecommendAnswer is the answer of POST /1/recommend. A key that stands in web pages gets a
+// RankOrder. The fields are those of RankAnswer.
+type RecommendAnswer struct {
+	ID              string  `json:"id"`
+	Took            int64   `json:"took"`
+	Model           string  `json:"model"`
+	StrategyVersion int64   `json:"strategyVersion"`
+	ScoringVersion  int64   `json:"scoringVersion,omitempty"`
+	CrowdAsOf       *Time   `json:"crowdAsOf"`
+	Fallback        *string `json:"fallback"`
+	Person          bool    `json:"person,omitempty"`
+	// Items are what the model brings in, the highest score first, and then the popular
+	// objects that fill up the answer, the highest score of these first.
+	Items []RecommendedItem `json:"items"`
+}
+
+// RecommendedItem is a recommended object.
+type RecommendedItem struct {
+	ObjectID string `json:"objectID"`
+	// Source is what brought the object in: sequence, neighbours or pairs, the crowd's links
+	// from the given objects or from those that the user has seen; popular; or catalog in an
+	// index without crowd statistics.
+	Source   string        `json:"source"`
+	Score    float64       `json:"score"`
+	Features []RankFeature `json:"features,omitzero"`
+}

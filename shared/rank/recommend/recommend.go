@@ -1,0 +1,149 @@
+// Package recommend defines which objects a recommendation orders, and what brings each
+// of them in. Package ranking orders them.
+//
+//	next      objects that users turned to a few steps after the given ones
+//	related   those, and objects that the same users turn to
+//	for-you   what next, related and pairs say of the objects of the user's session
+//
+// A link of an object counts as in a ranking: a pair and a sequence as often as it occurs
+// for each event of the object, and what the same users turn to by its weight, halved for
+// every few steps that the object lies back (ranking.Aged). Of each kind the sum over all
+// objects, divided by the highest sum, is a share from 0 to 1. The score of an object is
+// the mean of its shares of the model's kinds, and its source is the kind of the highest.
+//
+// The package does no I/O and keeps no data. The links come from the table crowd.
+package recommend
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+)
+
+// Model says what to recommend.
+type Model string
+
+// The models.
+const (
+	Related Model = "related"
+	Next    Model = "next"
+	ForYou  Model = "for-you"
+)
+
+// Models are all models.
+var Models = []Model{Related, Next, ForYou}
+
+// The sources of entries beside the names of the features pairs, sequence and neighbours.
+const (
+	Popular = "popular" // the objects with the most events
+	Catalog = "catalog" // any objects of an index without statistics
+)
+
+// kinds are those that a model asks for, by their place in ranking.Neighbours.Lists.
+var kinds = map[Model][]int{ForYou: {0, 1, 2}, Related: {1, 2}, Next: {1}}
+
+// sources are the names of kinds.
+var sources = []string{ranking.Pairs, ranking.Sequence, ranking.Related}
+
+// OfObjects reports whether the model is about given objects.
+func (m Model) OfObjects() bool { return m == Related || m == Next }
+
+// Entry is an object with what brings it in.
+type Entry struct {
+	ObjectID string
+	Score    float64 // from 0 to 1
+	Source   string
+}
+
+// Linked returns the objects to which some objects have links that the model asks for, the
+// best first, and by objectID where scores are equal.
+func Linked(m Model, of []ranking.Neighbours) []Entry {
+	scores := map[string]*Entry{}
+	best := map[string]float64{}
+	for _, kind := range kinds[m] {
+		sums := map[string]float64{}
+		top := 0.0
+		for i := range of {
+			factor := factor(&of[i], kind)
+			for _, p := range *of[i].Lists()[kind] {
+				sums[p.ObjectID] += factor * p.Count
+				top = max(top, sums[p.ObjectID])
+			}
+		}
+		for id, sum := range sums {
+			if sum <= 0 {
+				continue
+			}
+			e := scores[id]
+			if e == nil {
+				e = &Entry{ObjectID: id}
+				scores[id] = e
+			}
+			share := sum / top
+			e.Score += share / float64(len(kinds[m]))
+			if share > best[id] {
+				best[id], e.Source = share, sources[kind]
+			}
+		}
+	}
+	all := make([]Entry, 0, len(scores))
+	for _, e := range scores {
+		all = append(all, *e)
+	}
+	slices.SortFunc(all, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID))
+	})
+	return all
+}
+
+// factor is what a link of a kind of an object counts.
+func factor(of *ranking.Neighbours, kind int) float64 {
+	switch {
+	case sources[kind] == ranking.Related:
+		return ranking.Aged(of.Age)
+	case !of.Last || of.Events <= 0:
+		return 0
+	}
+	return 1 / of.Events
+}
+
+// Pool collects the entries of a recommendation, each object once.
+type Pool struct {
+	Entries []Entry
+	taken   map[string]bool
+}
+
+// NewPool returns a pool that takes none of some objects.
+func NewPool(without ...[]string) *Pool {
+	p := &Pool{taken: map[string]bool{}}
+	for _, ids := range without {
+		for _, id := range ids {
+			p.taken[id] = true
+		}
+	}
+	return p
+}
+
+// Add adds entries whose objects the pool has not taken yet, up to most in all.
+func (p *Pool) Add(most int, entries ...Entry) {
+	for _, e := range entries {
+		if len(p.Entries) >= most {
+			return
+		}
+		if !p.taken[e.ObjectID] {
+			p.taken[e.ObjectID] = true
+			p.Entries = append(p.Entries, e)
+		}
+	}
+}
+
+// From returns entries of a source without scores.
+func From(source string, ids []string) []Entry {
+	entries := make([]Entry, len(ids))
+	for i, id := range ids {
+		entries[i] = Entry{ObjectID: id, Source: source}
+	}
+	return entries
+}

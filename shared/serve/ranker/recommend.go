@@ -1,0 +1,285 @@
+package ranker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/affinityengine/affinity/shared/admission"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/cache"
+	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/catalog/where"
+	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/rank/recommend"
+	"github.com/affinityengine/affinity/shared/store"
+)
+
+const (
+	// poolSize is how many objects the model of a recommendation brings in at most.
+	poolSize = 1_000
+	// fillStep is how many popular objects are looked at in one read.
+	fillStep = 200
+)
+
+// Recommendation asks for objects. Its Request has no candidates and a Limit.
+type Recommendation struct {
+	Request
+	Model     recommend.Model
+	ObjectIDs []string // the given objects, of a model that asks for some
+	Exclude   []string // objects that the answer does not have
+	Where     where.Condition
+}
+
+// Recommended are objects in order.
+type Recommended struct {
+	Answer
+	Sources []string // of the items: what brought each in
+}
+
+// Recommend returns the objects that a model brings in, in the order in which Order has
+// them: the score of the model is their relevancy, and for-you gives none. Where they are
+// fewer than the limit the most popular objects follow, among themselves in the same
+// order. The answer holds no given object and none of Exclude. Errors are those of Order.
+func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendation) (Recommended, error) {
+	app, err := o.under(ctx, app, r.Request)
+	if err != nil {
+		return Recommended{}, err
+	}
+	a := asked{Request: r.Request}
+	if r.Draft != nil {
+		a.draft = prepare(*r.Draft)
+	}
+	in, err := o.readBase(ctx, app, a)
+	if err != nil {
+		return Recommended{}, err
+	}
+	links, err := o.linksFor(ctx, app, r, in)
+	if err != nil {
+		return Recommended{}, err
+	}
+	pool := recommend.NewPool(r.ObjectIDs, r.Exclude)
+	pool.Add(poolSize, recommend.Linked(r.Model, links)...)
+	p := &picker{o: o, app: in.user.App, request: r, in: in, pool: pool}
+	if err := p.take(ctx, pool.Entries); err != nil {
+		return Recommended{}, err
+	}
+	filled := len(p.candidates)
+	if err := p.fillUp(ctx); err != nil {
+		return Recommended{}, err
+	}
+	if in.neighbours, err = o.neighbours(ctx, app, a, &in); err != nil {
+		return Recommended{}, err
+	}
+	if r.Model == recommend.ForYou {
+		filled = len(p.candidates)
+	}
+	return p.order(ctx, a, in, filled)
+}
+
+// readBase reads what does not depend on the candidates.
+func (o *Orderer) readBase(ctx context.Context, app config.App, a asked) (input, error) {
+	var in input
+	g, group := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		in.statistics, err = o.statistics.get(group, app.ID, a.Index)
+		return err
+	})
+	err := o.readUser(group, app, a, &in)
+	g.Go(func() error { return err })
+	return in, g.Wait()
+}
+
+// linksFor reads the links that the model asks for: of the given objects, or of those of
+// the user's session.
+func (o *Orderer) linksFor(ctx context.Context, app config.App, r Recommendation, in input) ([]ranking.Neighbours, error) {
+	if r.Model.OfObjects() {
+		var past []ranking.Past
+		for _, id := range r.ObjectIDs {
+			if in.statistics.knows(id) {
+				past = append(past, ranking.Past{ObjectID: id, Last: true})
+			}
+		}
+		return o.statistics.neighbours(ctx, in.statistics, past)
+	}
+	return o.sessionLinks(ctx, app, r.Request, &in, false)
+}
+
+// picker collects the candidates of a recommendation.
+type picker struct {
+	o          *Orderer
+	app        config.App // with the strategy that ranks
+	request    Recommendation
+	in         input
+	pool       *recommend.Pool
+	candidates []ranking.Candidate
+	sources    []string
+}
+
+// take makes candidates of those entries that the catalog holds, that meet the condition,
+// and that are not left out because the user has seen them.
+func (p *picker) take(ctx context.Context, entries []recommend.Entry) error {
+	some := make([]ranking.Candidate, 0, len(entries))
+	sources := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if p.request.Seen == ranking.Exclude && p.in.seen[e.ObjectID] {
+			continue
+		}
+		c := ranking.Candidate{ObjectID: e.ObjectID}
+		if p.request.Model != recommend.ForYou {
+			c.Relevancy, c.HasRelevancy = e.Score, true
+		}
+		some, sources = append(some, c), append(sources, e.Source)
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	if err := p.o.objects.fill(ctx, p.app.ID, p.request.Index, dateOf(p.app.Strategy), some); err != nil {
+		return err
+	}
+	numbers, err := p.numbers(ctx, some)
+	if err != nil {
+		return err
+	}
+	for i, c := range some {
+		if c.Object != nil && p.request.Where.Holds(filtered{c.Object, numbers[c.ObjectID]}) {
+			p.candidates, p.sources = append(p.candidates, c), append(p.sources, sources[i])
+		}
+	}
+	return nil
+}
+
+// filtered is an object as a condition asks for it.
+type filtered struct {
+	*ranking.Object
+	numbers map[string][]float64
+}
+
+// Numbers returns the numbers of an attribute.
+func (f filtered) Numbers(attribute string) []float64 { return f.numbers[attribute] }
+
+// numbers reads the numbers that the condition compares, by objectID.
+func (p *picker) numbers(ctx context.Context, of []ranking.Candidate) (map[string]map[string][]float64, error) {
+	attributes := p.request.Where.Attributes()
+	if len(attributes) == 0 {
+		return nil, nil
+	}
+	refs := make([]store.ObjectRef, len(of))
+	for i, c := range of {
+		refs[i] = store.ObjectRef{Index: p.request.Index, ID: c.ObjectID}
+	}
+	all, bytes := map[string]map[string][]float64{}, 0
+	err := p.o.objects.store.Catalog.ScanRecords(ctx, p.app.ID, refs, func(ref store.ObjectRef, record []byte) error {
+		if bytes += len(record); bytes > candidateBytes {
+			return tooRich(candidateBytes)
+		}
+		numbers := map[string][]float64{}
+		for _, a := range attributes {
+			numbers[a] = catalog.Numbers(record, a)
+		}
+		all[ref.ID] = numbers
+		return admission.Take(ctx, int64(len(record)))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read numbers of candidates of %s/%s: %w", p.app.ID, p.request.Index, err)
+	}
+	return all, nil
+}
+
+// fillUp adds popular objects until the limit is reached: for-you takes all of the first
+// step, because the ranking chooses among them.
+func (p *picker) fillUp(ctx context.Context) error {
+	ids, source := p.in.statistics.popular, recommend.Popular
+	if len(ids) == 0 {
+		var err error
+		if ids, err = p.o.first.of(ctx, p.app.ID, p.request.Index); err != nil {
+			return err
+		}
+		source = recommend.Catalog
+	}
+	for step := 0; len(ids) > 0; step++ {
+		all := step == 0 && p.request.Model == recommend.ForYou
+		if len(p.candidates) >= p.request.Limit && !all {
+			return nil
+		}
+		before := len(p.pool.Entries)
+		n := min(max(fillStep, p.request.Limit), len(ids))
+		p.pool.Add(before+n, recommend.From(source, ids[:n])...)
+		if err := p.take(ctx, p.pool.Entries[before:]); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// order orders the candidates: the first ones, and those that follow them, if the limit
+// asks for more.
+func (p *picker) order(ctx context.Context, a asked, in input, first int) (Recommended, error) {
+	part := func(from, to, limit int) (Answer, error) {
+		a.Candidates, a.Limit = p.candidates[from:to], limit
+		in.counts = in.statistics.of(a.Candidates)
+		return p.o.rank(ctx, a, in)
+	}
+	limit := p.request.Limit
+	answer, err := part(0, first, limit)
+	if err != nil {
+		return Recommended{}, err
+	}
+	if rest := limit - len(answer.Items); rest > 0 && first < len(p.candidates) {
+		more, err := part(first, len(p.candidates), rest)
+		if err != nil {
+			return Recommended{}, err
+		}
+		for _, item := range more.Items {
+			item.Candidate += first
+			answer.Items = append(answer.Items, item)
+		}
+	}
+	out := Recommended{Answer: answer, Sources: make([]string, len(answer.Items))}
+	for i, item := range answer.Items {
+		out.Sources[i] = p.sources[item.Candidate]
+	}
+	return out, nil
+}
+
+// firstObjects are the first objects of indexes, which fill up recommendations where there
+// are no statistics yet.
+type firstObjects struct {
+	store *store.Store
+	cache cache.Reads[indexName, []string]
+}
+
+func newFirstObjects(s *store.Store, now func() time.Time) *firstObjects {
+	return &firstObjects{s, cache.NewReads(cache.Options[indexName, []string]{
+		Bytes: namesBytes, Fresh: checkEvery, Ahead: true, Stale: objectStale, Wait: objectWait, Now: now,
+		Own: func(n indexName) indexName { return indexName{n.app, strings.Clone(n.index)} },
+		Size: func(n indexName, ids []string) int {
+			size := len(n.app) + len(n.index)
+			for _, id := range ids {
+				size += 16 + len(id)
+			}
+			return size
+		},
+	})}
+}
+
+func (f *firstObjects) of(ctx context.Context, app, index string) ([]string, error) {
+	return f.cache.One(ctx, indexName{app, index}, cache.Ask[indexName, []string]{Group: app,
+		Load: func(ctx context.Context, names []indexName) (map[indexName][]string, error) {
+			var ids []string
+			err := f.store.Catalog.ScanObjectIDs(ctx, names[0].app, names[0].index, func(id string) error {
+				if ids = append(ids, id); len(ids) == maxPopular {
+					return errRead
+				}
+				return nil
+			})
+			if err == errRead {
+				err = nil
+			}
+			return map[indexName][]string{names[0]: ids}, err
+		}})
+}
