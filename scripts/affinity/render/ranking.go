@@ -46,6 +46,33 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 	return err
 }
 
+// Recommendation writes what a model recommends: a line per place with what brought the
+// object in and why it stands there. user is empty for a guest.
+func Recommendation(out io.Writer, r api.RecommendAnswer, user string, detailed bool, colors *Palette) error {
+	var text bytes.Buffer
+	who := "a guest"
+	if user != "" {
+		who = user
+	}
+	fmt.Fprintf(&text, "%s for %s  %s  %d ms\n", r.Model, colors.Bold(cli.Printable(who)),
+		statistics(api.RankAnswer{CrowdAsOf: r.CrowdAsOf}), r.Took)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for i, item := range r.Items {
+		ranked := api.RankedItem{ObjectID: item.ObjectID, Score: item.Score, Features: item.Features}
+		why := Reason(ranked)
+		if detailed {
+			why = terms(ranked)
+		}
+		fmt.Fprintf(table, "  %*d\t%.3f\t%s\t%s\t%s\n", len(strconv.Itoa(len(r.Items))), i+1, item.Score,
+			cli.Printable(item.ObjectID), item.Source, cli.Printable(why))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := out.Write(text.Bytes())
+	return err
+}
+
 // Reordered writes an order beside the one that it replaces: a line per place,
 // with the object that was there, the object that is there now, its earlier place
 // and the main reason. names are of the objects.
