@@ -19,7 +19,7 @@ func units(steps int) uint32 { return uint32(moves / max(steps, 1)) }
 // wholeSet is what a set counts, shared out among its objects, and damped what the weights of
 // an object hold beside its sets: that of one more set of five.
 const (
-	wholeSet = 1_000_000
+	wholeSet = 10_080
 	damped   = wholeSet / 5
 )
 

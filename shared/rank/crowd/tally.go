@@ -44,8 +44,9 @@ type Tally struct {
 }
 
 // linkTally adds up links of one kind. They lie in a sorted list with one entry of 16
-// bytes for each different link, and in a buffer.
+// bytes for each different link, in a buffer, and in a table that adds up what comes often.
 type linkTally struct {
+	often  []uint64 // by a hash of the link, as in buffer; 0: none
 	buffer []uint64 // first object << (numberBits + countBits) + second << countBits + count
 	keys   []uint64 // different links, sorted: entries of buffer without the count
 	ns     []int64  // how often each occurs
@@ -58,6 +59,8 @@ type linkTally struct {
 const (
 	numberBits = 22
 	countBits  = 20
+	maxCount   = 1<<countBits - 1
+	oftenBits  = 17 // of the entries of the table, which a buffer of half as many gets
 )
 
 // MaxObjects is how many objects a Tally takes.
@@ -91,7 +94,22 @@ func (t *Tally) Own(object, n uint32) { t.own[object] += int64(n) }
 // counts have.
 func (t *Tally) Link(kind Kind, first, second, n uint32) {
 	l := &t.links[kind]
-	l.buffer = append(l.buffer, uint64(first)<<(numberBits+countBits)|uint64(second)<<countBits|uint64(n))
+	key := uint64(first)<<numberBits | uint64(second)
+	if l.often == nil {
+		if l.buffer = append(l.buffer, key<<countBits|uint64(n)); len(l.buffer) == 1<<oftenBits/2 {
+			l.often = make([]uint64, 1<<oftenBits)
+		}
+		return
+	}
+	e := &l.often[key*0x9e3779b97f4a7c15>>(64-oftenBits)] // Fibonacci hashing
+	if *e>>countBits == key && *e&maxCount+uint64(n) <= maxCount {
+		*e += uint64(n)
+		return
+	}
+	if *e != 0 {
+		l.buffer = append(l.buffer, *e)
+	}
+	*e = key<<countBits | uint64(n)
 	if len(l.buffer) == maxBuffered {
 		l.compact()
 	}
@@ -106,27 +124,33 @@ func (t *Tally) Different() (n int) {
 	return n
 }
 
-// Buffered returns the number of links that the buffers have room for. An entry
+// Buffered returns the number of links that the buffers and tables have room for. An entry
 // takes 8 bytes.
 func (t *Tally) Buffered() (n int) {
 	for i := range t.links {
-		n += cap(t.links[i].buffer)
+		n += cap(t.links[i].buffer) + len(t.links[i].often)
 	}
 	return n
 }
 
-// Release adds the buffers to the sorted lists and gives up their memory and that of
+// Release adds the buffers and tables to the sorted lists and gives up their memory and that of
 // the space to merge.
 func (t *Tally) Release() {
 	for i := range t.links {
 		l := &t.links[i]
 		l.compact()
-		l.buffer, l.spareKeys, l.spareNs = nil, nil, nil
+		l.often, l.buffer, l.spareKeys, l.spareNs = nil, nil, nil, nil
 	}
 }
 
 // compact adds the buffer to the sorted list.
 func (t *linkTally) compact() {
+	for i, e := range t.often {
+		if e != 0 {
+			t.buffer = append(t.buffer, e)
+			t.often[i] = 0
+		}
+	}
 	if len(t.buffer) == 0 {
 		return
 	}
@@ -136,7 +160,7 @@ func (t *linkTally) compact() {
 	for start := 0; start < len(t.buffer); {
 		key, n, end := t.buffer[start]>>countBits, int64(0), start
 		for ; end < len(t.buffer) && t.buffer[end]>>countBits == key; end++ {
-			n += int64(t.buffer[end] & (1<<countBits - 1))
+			n += int64(t.buffer[end] & maxCount)
 		}
 		from := i
 		for i < len(t.keys) && t.keys[i] < key {
