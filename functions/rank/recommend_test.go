@@ -19,17 +19,19 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-// walks are what users of the shop looked at, one object a minute.
+// walks are what users of a shop looked at, one object a minute.
 var walks = map[string]string{
 	"u1": "phone case1", "u2": "phone case1 cable", "u3": "phone case2", "u4": "case1 phone", "u5": "tv stand", "u6": "tv stand", "u7": "tv",
 }
 
-// walked starts a shop in which users have walked, with its statistics.
-func walked(t *testing.T) *stack.Stack {
+// walked starts a shop in which users have walked, with its statistics. Objects with a + between
+// them they bought together.
+func walked(t *testing.T, walks map[string]string) *stack.Stack {
 	t.Helper()
 	s := functiontest.Start(t)
 	functiontest.SetStrategy(t, s, strategy.Strategy{
-		EventsScoring:         []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3}},
+		EventsScoring: []strategy.EventScore{{EventName: "Seen", EventType: event.View, Score: 3},
+			{EventName: "Seen", EventType: event.Conversion, Score: 3}},
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "brand", Score: 10}},
 		PersonalizationImpact: 50, Ranking: strategy.PlainRanking(),
 	})
@@ -41,8 +43,12 @@ func walked(t *testing.T) *stack.Stack {
 	lines := ""
 	for user, walk := range walks {
 		for minute, id := range strings.Fields(walk) {
-			lines += fmt.Sprintf(`{"eventType":"view","eventName":"Seen","index":"i","userToken":%q,"timestamp":%d,"objectIDs":[%q]}`+"\n",
-				user, s.Backends.Now().UnixMilli()-3_600_000+int64(minute)*60_000, id)
+			kind, ids := event.View, strings.Split(id, "+")
+			if len(ids) > 1 {
+				kind = event.Conversion
+			}
+			lines += fmt.Sprintf(`{"eventType":%q,"eventName":"Seen","index":"i","userToken":%q,"timestamp":%d,"objectIDs":["%s"]}`+"\n",
+				kind, user, s.Backends.Now().UnixMilli()-3_600_000+int64(minute)*60_000, strings.Join(ids, `","`))
 		}
 	}
 	functiontest.Do(t, imports.New(s.Backends.ForImports()), "admin", "POST", "/1/events/import", lines)
@@ -65,7 +71,7 @@ func recommended(t *testing.T, h http.Handler, body string) string {
 }
 
 func TestRecommend(t *testing.T) {
-	h := rank.New(walked(t).Backends.ForRank())
+	h := rank.New(walked(t, walks).Backends.ForRank())
 	const i = `"index":"i"`
 	for body, want := range map[string]string{
 		// Two of four users turn from the phone to case1, one to case2, one goes on to the cable.
@@ -85,10 +91,26 @@ func TestRecommend(t *testing.T) {
 		`{"model":"for-you",` + i + `,"limit":1,"exclude":["cable"]}`:                             "case1 popular",
 		`{"model":"next",` + i + `,"objectIDs":["unknown"],"limit":1,"exclude":["cable"]}`:        "case1 popular",
 		`{"model":"next",` + i + `,"objectIDs":["phone","tv"],"limit":2}`:                         "stand sequence, case1 sequence",
-		`{"model":"for-you","index":"empty"}`:                                                     "",
+		// Four users looked at the phone within the hour, three at case1, three at the TV: above what a week makes one expect.
+		`{"model":"trending",` + i + `,"limit":4}`:                         "phone trending, case1 trending, tv trending, cable popular",
+		`{"model":"trending",` + i + `,"limit":1,"where":"brand:Samsung"}`: "tv trending",
+		`{"model":"for-you","index":"empty"}`:                              "",
 	} {
 		if got := recommended(t, h, body); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
+		}
+	}
+}
+
+func TestRecommendTogether(t *testing.T) {
+	h := rank.New(walked(t, map[string]string{"u1": "tv+stand", "u2": "tv+stand cable", "u3": "cable+tv tv+stand", "u4": "tv case1"}).Backends.ForRank())
+	for body, want := range map[string]string{
+		`{"model":"together","index":"i","objectIDs":["tv"],"limit":2}`:         "stand bought, cable bought",
+		`{"model":"together","index":"i","objectIDs":["stand"],"limit":2}`:      "tv bought, cable popular",
+		`{"model":"together","index":"i","objectIDs":["cable","tv"],"limit":1}`: "stand bought",
+	} {
+		if got := recommended(t, h, body); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
 }
@@ -119,8 +141,8 @@ func TestRecommendRefuses(t *testing.T) {
 		functiontest.Ask("", "POST", "/1/recommend", `{}`, 401, "Invalid credentials"),
 		functiontest.Ask("recommendation", "GET", "/1/recommend", "", 405, "Method Not Allowed"),
 		ask(`{`, 400, "Bad Request: the body is not valid JSON: unexpected EOF after offset 1"),
-		ask(`{}`, 422, "model is required: one of related, next, for-you"),
-		ask(`{"model":"similar","index":"i"}`, 422, `model must be one of related, next, for-you, got "similar"`),
+		ask(`{}`, 422, "model is required: one of related, together, next, trending, for-you"),
+		ask(`{"model":"similar","index":"i"}`, 422, `model must be one of related, together, next, trending, for-you, got "similar"`),
 		ask(`{"model":7,"index":"i"}`, 422, `model must be a string, got a number`),
 		ask(`{"model":"for-you"}`, 422, `index is required`),
 		ask(`{"model":"related","index":"i"}`, 422, `objectIDs is required: the objects for which related recommends others`),

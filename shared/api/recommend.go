@@ -17,9 +17,11 @@ const (
 
 // The models of POST /1/recommend.
 const (
-	RecommendRelated = "related" // what goes with some objects
-	RecommendNext    = "next"    // what users turn to after some objects
-	RecommendForYou  = "for-you" // what suits a user
+	RecommendRelated  = "related"  // what goes with some objects
+	RecommendTogether = "together" // what stands in baskets with some objects
+	RecommendNext     = "next"     // what users turn to after some objects
+	RecommendTrending = "trending" // what has more events than before
+	RecommendForYou   = "for-you"  // what suits a user
 )
 
 // RecommendRequest is the body of POST /1/recommend.
@@ -29,7 +31,7 @@ type RecommendRequest struct {
 	ID    string `json:"id,omitempty"`
 	Model string `json:"model"`
 	Index string `json:"index"`
-	// ObjectIDs are the objects for which related and next recommend others, 1 to
+	// ObjectIDs are the objects for which related, together and next recommend others, 1 to
 	// MaxRecommendObjects. The answer does not have them.
 	ObjectIDs []string `json:"objectIDs,omitempty"`
 	// UserToken is the user in whose order the objects are; empty: a guest.
@@ -71,9 +73,9 @@ type RecommendAnswer struct {
 // RecommendedItem is a recommended object.
 type RecommendedItem struct {
 	ObjectID string `json:"objectID"`
-	// Source is what brought the object in: sequence, neighbours or pairs, the crowd's links
-	// from the given objects or from those that the user has seen; popular; or catalog in an
-	// index without crowd statistics.
+	// Source is what brought the object in: sequence, neighbours, pairs or bought, the crowd's
+	// links from the given objects or from those that the user has seen; trending; popular; or
+	// catalog in an index without crowd statistics.
 	Source   string        `json:"source"`
 	Score    float64       `json:"score"`
 	Features []RankFeature `json:"features,omitzero"`

@@ -79,7 +79,7 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 				n := float64(10*bucket + i)
 				counts = append(counts, crowd.Counted{ObjectID: id, Count: n})
 				want.Counts[id], want.Highest = n, max(want.Highest, n)
-				objects[id] = crowd.Object{Events: int64(i), Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "x", Count: int64(bucket)}}, {}, {}}}
+				objects[id] = crowd.Object{Events: int64(i), Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "x", Count: int64(bucket)}}, {}, {}, {}}}
 				must.Succeed(t, w.Object(id, objects[id].AppendBinary(nil)))
 			}
 			must.Succeed(t, w.Counts(bucket, slices.Collect(crowd.PackCounts(counts))))

@@ -28,8 +28,8 @@ type statistics struct {
 	frequency []int32 // by filter: of these objects, those that carry it
 
 	// The features of rankings count what package crowd counts.
-	times [][]int64            // by object: of the events that count for it, ms
-	links [crowd.Kinds][]pairs // by object A
+	times [][]int64             // by object: of the events that count for it, ms
+	links [crowd.Ranked][]pairs // by object A
 
 	judged []bool // by place in Log.events
 }
@@ -113,7 +113,7 @@ func (c *statistics) addLinks(ctx context.Context, l *Log, judged []bool, cut in
 			for _, o := range l.objectsOf(e) {
 				objects = append(objects, uint32(o))
 			}
-			counter.Add(e.time, objects)
+			counter.Add(e.time, false, objects)
 		}
 		counter.End()
 	}
@@ -141,7 +141,7 @@ func (c *statistics) addLinks(ctx context.Context, l *Log, judged []bool, cut in
 type sink struct {
 	times [][]int64 // by object, ms
 	own   []int64   // by object
-	links [crowd.Kinds]*pairCounts
+	links [crowd.Ranked]*pairCounts
 }
 
 func newSink(objects int) *sink {

@@ -40,7 +40,7 @@ func scores(s strategy.Strategy) error {
 func Check(s strategy.Strategy) error {
 	r := s.RankingOrDefault()
 	if s.PersonalizationImpact == 0 && r.Session.Weight == 0 && r.Popularity.Weight == 0 &&
-		r.Links() == [crowd.Kinds]int{} && r.Freshness.Weight == 0 {
+		r.Links() == [crowd.Ranked]int{} && r.Freshness.Weight == 0 {
 		return refuse("the strategy ranks nothing: personalizationImpact and all weights of its ranking are 0")
 	}
 	return scores(s)
@@ -82,9 +82,9 @@ func (c *Cases) Judge(ctx context.Context, s strategy.Strategy) (*Result, error)
 type compiled struct {
 	cases    *Cases
 	ranking  strategy.FullRanking
-	weights  [crowd.Kinds]int // of links
-	points   []float64        // by kind
-	halfLife float64          // the first, in ms; 0: events do not age
+	weights  [crowd.Ranked]int // of links
+	points   []float64         // by kind
+	halfLife float64           // the first, in ms; 0: events do not age
 
 	terms  []term
 	termOf []int32   // by filter of the log: its term, noFacet or noValue

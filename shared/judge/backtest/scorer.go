@@ -16,11 +16,11 @@ import (
 type scorer struct {
 	*compiled
 	walk    walk
-	sums    []sums                 // by term; all 0 between cases
-	matched []sums                 // by place in the candidates
-	past    []past                 // in the order of IDs
-	inPast  []bool                 // by object; all false between cases
-	linked  [crowd.Kinds][]float64 // by object; all 0 between cases
+	sums    []sums                  // by term; all 0 between cases
+	matched []sums                  // by place in the candidates
+	past    []past                  // in the order of IDs
+	inPast  []bool                  // by object; all false between cases
+	linked  [crowd.Ranked][]float64 // by object; all 0 between cases
 }
 
 // past is an object of the user's session, as ranking.Past says.

@@ -27,7 +27,7 @@ import (
 
 // folderFormat is the number of the form in which this version keeps a folder: of the options of
 // Pebble, and of everything that the engine stores. Another number is refused.
-const folderFormat = 8
+const folderFormat = 9
 
 // Names in the folder.
 const (

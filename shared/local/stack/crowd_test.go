@@ -64,7 +64,7 @@ func loadReal(t *testing.T, s *stack.Stack, set string, n int, type_, name strin
 			byUser[e.UserToken] = map[string]logged{}
 		}
 		id := fmt.Sprintf("%020d %s", e.Time, e.ID())
-		byUser[e.UserToken][id] = logged{crowd.Event{Time: e.Time, ObjectIDs: e.ObjectIDs}, id}
+		byUser[e.UserToken][id] = logged{crowd.Event{Time: e.Time, Bought: e.Type == event.Conversion, ObjectIDs: e.ObjectIDs}, id}
 	}
 	users := map[string][]crowd.Event{}
 	for user, events := range byUser {

@@ -9,7 +9,7 @@ import (
 
 // Every stored value begins with the number of its format and ends with a
 // checksum of the rest.
-const format = 2
+const format = 3
 
 // nextText reads a text that wire.AppendNext wrote.
 func nextText(c *wire.Reader, previous string) string {

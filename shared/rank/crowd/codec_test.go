@@ -36,8 +36,8 @@ func genParts(t *rapid.T) []crowd.Partial {
 	parts := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) crowd.Partial {
 		return crowd.Partial{
 			ObjectID: genID.Draw(t, "first"), Events: rapid.Int64Min(0).Draw(t, "events"),
-			Count: rapid.Float64Range(0, 1e12).Draw(t, "decayed"), Own: rapid.Int64Min(0).Draw(t, "own"),
-			Links: [crowd.Kinds]crowd.Listed{{Pairs: genPairs(t), Dropped: rapid.Int64Min(0).Draw(t, "dropped")}, {Pairs: genPairs(t)}, {Pairs: genPairs(t)}},
+			Count: rapid.Float64Range(0, 1e12).Draw(t, "decayed"), Recent: rapid.Float64Range(0, 1e12).Draw(t, "recent"), Own: rapid.Int64Min(0).Draw(t, "own"),
+			Links: [crowd.Kinds]crowd.Listed{{Pairs: genPairs(t), Dropped: rapid.Int64Min(0).Draw(t, "dropped")}, {Pairs: genPairs(t)}, {Pairs: genPairs(t)}, {Pairs: genPairs(t)}},
 		}
 	}), 0, 8, func(p crowd.Partial) string { return p.ObjectID }).Draw(t, "parts")
 	slices.SortFunc(parts, func(p, q crowd.Partial) int { return strings.Compare(p.ObjectID, q.ObjectID) })
@@ -152,7 +152,7 @@ func stored() map[string][]byte {
 			{ObjectID: "b", Events: 1, Count: 1, Own: 5, Links: [crowd.Kinds]crowd.Listed{{Dropped: 4}}},
 		}),
 	}
-	for cell := range crowd.PackCounts([]crowd.Counted{{"a", 1}, {"ab", 2}}) {
+	for cell := range crowd.PackCounts([]crowd.Counted{{"a", 1, 0}, {"ab", 2, 1}}) {
 		values["counts"] = cell
 	}
 	for cell := range crowd.PackFrequencies(map[event.Filter]int{{Facet: "brand", Value: "Acme"}: 2, {Facet: "brand", Value: "Bolt"}: 1}) {

@@ -65,8 +65,8 @@ func NewCounter(sink Sink) *Counter {
 }
 
 // Add adds the next event of the user, in the order of the log, with the objects
-// that it names. It does not keep the list.
-func (c *Counter) Add(time int64, objects []uint32) {
+// that it names. It does not keep the list. bought says that the event is a conversion.
+func (c *Counter) Add(time int64, bought bool, objects []uint32) {
 	c.countBefore(time)
 	if d := dayOf(time); d != c.day {
 		c.startDay(d)
@@ -92,7 +92,7 @@ func (c *Counter) Add(time int64, objects []uint32) {
 		return
 	}
 	c.counted++
-	c.stepper.add(time, c.objects[start:])
+	c.stepper.add(time, bought, c.objects[start:])
 	c.events = append(c.events, span{time, start, len(c.objects)})
 	if len(c.objects)-c.events[c.next].start > maxWaiting {
 		for c.next < len(c.events) && c.complete() {

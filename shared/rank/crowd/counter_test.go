@@ -28,7 +28,7 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{map[uint32][]int64{}, [crowd.Kinds]map[[2]uint32]int64{{}, {}, {}}, map[uint32]int64{}}
+	return &recorder{map[uint32][]int64{}, [crowd.Kinds]map[[2]uint32]int64{{}, {}, {}, {}}, map[uint32]int64{}}
 }
 
 func (r *recorder) Event(object uint32, time int64) {
@@ -74,13 +74,14 @@ func (r *recorder) objects(asOf int64, halfLife float64) (map[string]float64, ma
 
 type step struct {
 	time    int64
+	bought  bool
 	objects []uint32
 }
 
 func events(steps []step) []crowd.Event {
 	all := make([]crowd.Event, len(steps))
 	for i, s := range steps {
-		all[i].Time = s.time
+		all[i].Time, all[i].Bought = s.time, s.bought
 		for _, o := range s.objects {
 			all[i].ObjectIDs = append(all[i].ObjectIDs, name(o))
 		}
@@ -93,12 +94,13 @@ func genUser(t *rapid.T) []step {
 	time := int64(86_400_000 - 40*minute)
 	catalog := rapid.SampledFrom([]uint32{2, 5, 25, 60}).Draw(t, "catalog")
 	gap := rapid.SampledFrom([]int64{0, 1, 20_000, 3 * minute, 31 * minute, 7 * 3_600_000})
+	bought := rapid.Map(rapid.IntRange(0, 2), func(n int) bool { return n == 0 })
 	var user []step
 	for range rapid.IntRange(0, 120).Draw(t, "events") {
 		if rapid.IntRange(0, 2).Draw(t, "moves") > 0 {
 			time += gap.Draw(t, "gap")
 		}
-		user = append(user, step{time, rapid.SliceOfN(rapid.Uint32Range(0, catalog), 0, 20).Draw(t, "objects")})
+		user = append(user, step{time, bought.Draw(t, "bought"), rapid.SliceOfN(rapid.Uint32Range(0, catalog), 0, 20).Draw(t, "objects")})
 	}
 	return user
 }
@@ -111,7 +113,7 @@ func compareWithReference(t rapid.TB, users [][]step) {
 	var all [][]crowd.Event
 	for _, user := range users {
 		for _, s := range user {
-			c.Add(s.time, s.objects)
+			c.Add(s.time, s.bought, s.objects)
 		}
 		c.End()
 		all = append(all, events(user))
@@ -145,7 +147,7 @@ func TestCounterEqualsReferenceInBursts(t *testing.T) {
 			t.Run(name+" of "+strconv.Itoa(int(catalog)), func(t *testing.T) {
 				var user []step
 				for i := range events {
-					user = append(user, step{at(i), []uint32{uint32(i*7) % catalog}})
+					user = append(user, step{at(i), false, []uint32{uint32(i*7) % catalog}})
 				}
 				compareWithReference(t, [][]step{user, user[events-100:]})
 			})
@@ -160,19 +162,19 @@ func TestPairs(t *testing.T) {
 		steps []step
 		want  string
 	}{
-		{"an event with itself, both ways", []step{{0, []uint32{1, 2}}}, "12 21"},
-		{"two events at one instant, both ways", []step{{0, []uint32{1}}, {0, []uint32{2}}}, "12 21"},
-		{"a later event follows", []step{{0, []uint32{1}}, {1, []uint32{2}}}, "12"},
-		{"30 minutes later", []step{{0, []uint32{1}}, {30 * minute, []uint32{2}}}, "12"},
-		{"after 30 minutes", []step{{0, []uint32{1}}, {30*minute + 1, []uint32{2}}}, ""},
-		{"not with itself", []step{{0, []uint32{1}}, {1, []uint32{1}}}, ""},
-		{"once for each first event", []step{{0, []uint32{1}}, {1, []uint32{1}}, {2, []uint32{2}}, {3, []uint32{2}}}, "12 12"},
-		{"an object named twice", []step{{0, []uint32{1, 1, 2}}}, "12 21"},
+		{"an event with itself, both ways", []step{{0, false, []uint32{1, 2}}}, "12 21"},
+		{"two events at one instant, both ways", []step{{0, false, []uint32{1}}, {0, false, []uint32{2}}}, "12 21"},
+		{"a later event follows", []step{{0, false, []uint32{1}}, {1, false, []uint32{2}}}, "12"},
+		{"30 minutes later", []step{{0, false, []uint32{1}}, {30 * minute, false, []uint32{2}}}, "12"},
+		{"after 30 minutes", []step{{0, false, []uint32{1}}, {30*minute + 1, false, []uint32{2}}}, ""},
+		{"not with itself", []step{{0, false, []uint32{1}}, {1, false, []uint32{1}}}, ""},
+		{"once for each first event", []step{{0, false, []uint32{1}}, {1, false, []uint32{1}}, {2, false, []uint32{2}}, {3, false, []uint32{2}}}, "12 12"},
+		{"an object named twice", []step{{0, false, []uint32{1, 1, 2}}}, "12 21"},
 	} {
 		r := newRecorder()
 		c := crowd.NewCounter(r)
 		for _, s := range test.steps {
-			c.Add(s.time, s.objects)
+			c.Add(s.time, s.bought, s.objects)
 		}
 		c.End()
 		var got []string
@@ -198,7 +200,7 @@ func TestCounterIsBounded(t *testing.T) {
 		for _, catalog := range []int{1, 2, 21, 22, 50_000} {
 			c := crowd.NewCounter(newRecorder())
 			for i := range race.Or(100_000, 20_000) {
-				c.Add(at(i), []uint32{uint32(i % catalog)})
+				c.Add(at(i), i%2 == 0, []uint32{uint32(i % catalog)})
 				if n := c.Waiting(); n > 5000 {
 					t.Fatalf("%s, %d objects: %d wait after %d events", name, catalog, n, i)
 				}
@@ -214,7 +216,7 @@ func TestRobotIsBounded(t *testing.T) {
 	r := newRecorder()
 	c := crowd.NewCounter(r)
 	for i := range 200_000 { // one day, two events a second
-		c.Add(int64(i)*430, []uint32{uint32(i % 3), uint32(i % 7)})
+		c.Add(int64(i)*430, true, []uint32{uint32(i % 3), uint32(i % 7)})
 		if n := c.Waiting(); n > 5000 {
 			t.Fatalf("%d objects wait after %d events", n, i)
 		}
@@ -227,12 +229,18 @@ func TestRobotIsBounded(t *testing.T) {
 			t.Errorf("object %d has %d events, want %d", o, len(times), crowd.MaxEvents)
 		}
 	}
-	var pairs, sequences int64
+	var pairs, sequences, bought int64
 	for _, n := range r.links[crowd.Follows] {
 		pairs += n
 	}
 	for _, n := range r.links[crowd.Sequence] {
 		sequences += n
+	}
+	for _, n := range r.links[crowd.Bought] {
+		bought += n
+	}
+	if bought == 0 || bought > 2*50 {
+		t.Errorf("baskets of two count %d, want at most 50, both ways", bought)
 	}
 	if pairs != crowd.MaxPairs || sequences == 0 || sequences > 2*500*2520 {
 		t.Errorf("%d pairs, want %d; sequences count %d, want at most 500", pairs, crowd.MaxPairs, sequences)
@@ -243,16 +251,16 @@ func TestRobotIsBounded(t *testing.T) {
 func TestSequencesAndSets(t *testing.T) {
 	var long, many []step
 	for i := range uint32(12) {
-		long = append(long, step{int64(i) * 86_400_000, []uint32{i}})
+		long = append(long, step{int64(i) * 86_400_000, false, []uint32{i}})
 	}
 	for i := range uint32(60) {
-		many = append(many, step{int64(i) * 86_400_000, []uint32{i}})
+		many = append(many, step{int64(i) * 86_400_000, false, []uint32{i}})
 	}
 	count := func(steps []step) *recorder {
 		r := newRecorder()
 		c := crowd.NewCounter(r)
 		for _, s := range steps {
-			c.Add(s.time, s.objects)
+			c.Add(s.time, s.bought, s.objects)
 		}
 		c.End()
 		return r
@@ -268,10 +276,10 @@ func TestSequencesAndSets(t *testing.T) {
 		{"ten steps later", long, 0, 10, 252},
 		{"eleven steps later", long, 0, 11, 0},
 		{"not backwards", long, 1, 0, 0},
-		{"one instant, both ways", []step{{0, []uint32{1}}, {0, []uint32{2}}}, 2, 1, 2520},
-		{"an event with itself", []step{{0, []uint32{1, 2}}}, 1, 2, 2520},
-		{"each step again", []step{{0, []uint32{1}}, {1, []uint32{1}}, {2, []uint32{2}}}, 1, 2, 2520 + 1260},
-		{"once a step", []step{{0, []uint32{1}}, {1, []uint32{2}}, {1, []uint32{2}}}, 1, 2, 2520},
+		{"one instant, both ways", []step{{0, false, []uint32{1}}, {0, false, []uint32{2}}}, 2, 1, 2520},
+		{"an event with itself", []step{{0, false, []uint32{1, 2}}}, 1, 2, 2520},
+		{"each step again", []step{{0, false, []uint32{1}}, {1, false, []uint32{1}}, {2, false, []uint32{2}}}, 1, 2, 2520 + 1260},
+		{"once a step", []step{{0, false, []uint32{1}}, {1, false, []uint32{2}}, {1, false, []uint32{2}}}, 1, 2, 2520},
 	} {
 		if got := count(test.steps).links[crowd.Sequence][[2]uint32{test.first, test.second}]; got != test.want {
 			t.Errorf("%s: %d to %d counts %d, want %d", test.name, test.first, test.second, got, test.want)

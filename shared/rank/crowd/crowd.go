@@ -12,6 +12,7 @@
 //	             events of the same day that name it. What follows ignores an
 //	             object of an event that does not count for it.
 //	count        of an object: the sum over its events of 2^-((T - time)/halfLife)
+//	recent count of an object: the same with the half-life Recently. Trend compares the two.
 //	pair (A, B)  occurs once for each event e that names A, if an event names B
 //	             at the time of e or at most within later, and A is not B. within
 //	             one instant every event follows every other and itself, whatever
@@ -31,7 +32,10 @@
 //	              two is that sum, divided by the square root of the product of the same sums of
 //	              each alone, with damped added to each: the cosine of the two, in which a user with
 //	              a few objects says more than one with many, and an object of few users little.
-//	caps          Of a user and a day only the first maxMoves sequences count: by the event that
+//	basket        of a user: the first maxStep objects of their conversions of one instant.
+//	bought        of two objects: how many baskets hold both.
+//	caps          Of a user and a day only the first maxBaskets baskets count.
+//	              Of a user and a day only the first maxMoves sequences count: by the event that
 //	              names B, the place of B in it, the steps from A, then the place of A.
 //
 // Days are days of UTC. Each index has statistics of its own, and the caps hold
@@ -56,6 +60,8 @@ const (
 	MaxPairs      = 200              // pairs of one user, a day
 	within        = 30 * time.Minute // from the first event of a pair to the second, at most
 	Best          = 50               // pairs that statistics list of an object
+	Recently      = day              // ms: the half-life of recent counts
+	MaxRising     = 1_000            // objects that statistics list as rising
 )
 
 const day = 24 * 60 * 60 * 1000 // ms
@@ -67,6 +73,8 @@ type Index struct {
 	// Counts are the decayed counts. An object without an entry has count 0.
 	Counts  map[string]float64
 	Highest float64 // of Counts
+	// Risen are objects whose counts rise: Rising lists the first of them.
+	Risen []Rising
 	// Objects is the number of objects in the catalog; Frequencies says how many
 	// of them carry each filter: the document frequency. Filters are as the
 	// catalog has them, without aliases.
@@ -102,7 +110,9 @@ const (
 	Follows  Kind = iota // pairs
 	Sequence             // in 1/2520
 	Together
-	Kinds = iota
+	Ranked = iota         // kinds that are features of rankings
+	Bought = Kind(Ranked) // baskets
+	Kinds  = Ranked + 1
 )
 
 // whole is the weight of two objects that all users turn to together.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/wire"
@@ -17,10 +18,11 @@ import (
 // exceed by much, in bytes.
 const PackedBytes = 256 << 10
 
-// Counted is the decayed count of an object.
+// Counted are the decayed counts of an object.
 type Counted struct {
 	ObjectID string
 	Count    float64
+	Recent   float64
 }
 
 // PackCounts returns the stored form of counts, in cells of some PackedBytes.
@@ -30,13 +32,13 @@ func PackCounts(counts []Counted) iter.Seq[[]byte] {
 		for len(counts) > 0 {
 			n, size := 0, 0
 			for n < len(counts) && size < PackedBytes {
-				size += len(counts[n].ObjectID) + 10
+				size += len(counts[n].ObjectID) + 18
 				n++
 			}
 			b := binary.AppendUvarint([]byte{format}, uint64(n))
 			previous := ""
 			for _, o := range counts[:n] {
-				b = wire.AppendFloat(wire.AppendNext(b, previous, o.ObjectID), o.Count)
+				b = wire.AppendFloat(wire.AppendFloat(wire.AppendNext(b, previous, o.ObjectID), o.Count), o.Recent)
 				previous = o.ObjectID
 			}
 			if !yield(wire.Seal(b, 0)) {
@@ -58,13 +60,14 @@ func (x *Index) AddCounts(cell []byte) error {
 		x.Counts = map[string]float64{}
 	}
 	previous := ""
-	for range c.Size(10) {
+	for range c.Size(18) {
 		id := nextText(&c, previous)
-		n := c.Float()
+		n, recent := c.Float(), c.Float()
 		if c.Damaged {
 			break
 		}
 		x.Counts[id], previous = n, id
+		x.rise(id, Trend(n, x.HalfLife, recent))
 		x.Highest = max(x.Highest, n)
 	}
 	if err := c.End(); err != nil {
@@ -136,7 +139,7 @@ func (x *Index) Size() int {
 	for f := range x.Frequencies {
 		size += filterSize(f)
 	}
-	return size
+	return size + cap(x.Risen)*int(unsafe.Sizeof(Rising{}))
 }
 
 // entryBytes is about what an entry of a map that has just grown takes, with the header of a

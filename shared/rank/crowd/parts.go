@@ -37,7 +37,7 @@ func AppendParts(b []byte, parts []Partial) []byte {
 	for _, p := range parts {
 		b = binary.AppendUvarint(b, numbers[p.ObjectID])
 		b = binary.AppendUvarint(b, uint64(p.Events))
-		b = wire.AppendFloat(b, p.Count)
+		b = wire.AppendFloat(wire.AppendFloat(b, p.Count), p.Recent)
 		b = binary.AppendUvarint(b, uint64(p.Own))
 		for _, l := range p.Links {
 			b = binary.AppendUvarint(b, uint64(l.Dropped))
@@ -79,7 +79,7 @@ func NewPartReader(b []byte) (*PartReader, error) {
 		}
 		r.ids[i], previous = id, id
 	}
-	r.left = r.c.Size(17)
+	r.left = r.c.Size(25)
 	if r.c.Damaged {
 		return nil, fmt.Errorf("read parts of a run: %w", wire.ErrDamaged)
 	}
@@ -96,7 +96,8 @@ func (r *PartReader) Next() (Partial, bool, error) {
 	}
 	r.left--
 	c := &r.c
-	p := Partial{ObjectID: r.id(c.Unsigned()), Events: c.Number(), Count: c.Float(), Own: c.Number()}
+	p := Partial{ObjectID: r.id(c.Unsigned()), Events: c.Number(), Count: c.Float(), Recent: c.Float(),
+		Own: c.Number()}
 	for kind := range p.Links {
 		l := &p.Links[kind]
 		l.Dropped = c.Number()

@@ -26,6 +26,7 @@ func testRealData(t *testing.T, set string) {
 	type line struct {
 		UserToken string
 		Timestamp int64
+		EventType string
 		ObjectIDs []string
 	}
 	lines := realdata.Decoded[line](t, set, realdata.EventsFile)
@@ -59,8 +60,8 @@ func testRealData(t *testing.T, set string) {
 			}
 			objects = append(objects, n)
 		}
-		counter.Add(l.Timestamp, objects)
-		users[len(users)-1] = append(users[len(users)-1], crowd.Event{Time: l.Timestamp, ObjectIDs: l.ObjectIDs})
+		counter.Add(l.Timestamp, l.EventType == "conversion", objects)
+		users[len(users)-1] = append(users[len(users)-1], crowd.Event{Time: l.Timestamp, Bought: l.EventType == "conversion", ObjectIDs: l.ObjectIDs})
 	}
 	counter.End()
 	counts, got := map[string]float64{}, map[string]crowd.Object{}
@@ -69,7 +70,7 @@ func testRealData(t *testing.T, set string) {
 		byObject[p.ObjectID] = []crowd.Partial{p}
 	}
 	for id, p := range byObject {
-		counts[id], got[id] = crowd.Merge(p, func(id string) int64 { return ownOf(byObject[id]) })
+		counts[id], _, got[id] = crowd.Merge(p, func(id string) int64 { return ownOf(byObject[id]) })
 	}
 
 	wantCounts, want := crowd.Reference(users, lines[len(lines)-1].Timestamp, testHalfLife)

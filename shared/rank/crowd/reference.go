@@ -2,6 +2,7 @@ package crowd
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 // objects are those that the catalog holds.
 type Event struct {
 	Time      int64 // ms
+	Bought    bool  // a conversion
 	ObjectIDs []string
 }
 
@@ -38,6 +40,7 @@ func Reference(users [][]Event, asOf int64, halfLife float64) (counts map[string
 		}
 		sequencesOf(events, links[Sequence])
 		setsOf(events, links[Together], own)
+		basketsOf(events, links[Bought])
 	}
 	for kind := range links {
 		for l, n := range links[kind] {
@@ -120,6 +123,30 @@ func setsOf(events []Event, to map[linkOf]int64, own map[string]int64) {
 	}
 }
 
+// basketsOf adds the baskets of a user.
+func basketsOf(events []Event, to map[linkOf]int64) {
+	baskets, ofDay := map[int64][]string{}, map[int64]int{} // by time, and by day
+	for _, e := range events {
+		for _, b := range e.ObjectIDs {
+			if basket := baskets[e.Time]; e.Bought && len(basket) < maxStep && !slices.Contains(basket, b) {
+				baskets[e.Time] = append(basket, b)
+			}
+		}
+	}
+	for _, time := range slices.Sorted(maps.Keys(baskets)) {
+		if ofDay[dayOf(time)]++; ofDay[dayOf(time)] > maxBaskets {
+			continue
+		}
+		for _, a := range baskets[time] {
+			for _, b := range baskets[time] {
+				if a != b {
+					to[linkOf{a, b}]++
+				}
+			}
+		}
+	}
+}
+
 // byCount orders pairs as statistics list them.
 func byCount(p, q Pair) int {
 	return cmp.Or(cmp.Compare(q.Count, p.Count), strings.Compare(p.ObjectID, q.ObjectID))
@@ -135,7 +162,7 @@ func counted(events []Event) []Event {
 	earlier := map[dayAndObject]int{}
 	var kept []Event
 	for _, e := range events {
-		k := Event{Time: e.Time}
+		k := Event{Time: e.Time, Bought: e.Bought}
 		for i, a := range e.ObjectIDs {
 			if slices.Contains(e.ObjectIDs[:i], a) {
 				continue

@@ -7,6 +7,8 @@ const (
 	maxStep  = 20  // objects of a step that sequences hold
 	maxMoves = 500 // sequences of one user, a day
 	maxSet   = 50  // objects of a set
+
+	maxBaskets = 50 // baskets of one user, a day
 )
 
 // moves are what a sequence counts by its steps: the least number that makes the parts of
@@ -35,13 +37,17 @@ type stepper struct {
 	left  int // sequences that remain of the day
 
 	set []uint32
+
+	basket  []uint32
+	baskets int // that remain of the day
 }
 
 // add adds the objects for which an event counts.
-func (s *stepper) add(time int64, objects []uint32) {
+func (s *stepper) add(time int64, bought bool, objects []uint32) {
 	if s.n == 0 || time != s.time {
+		s.endBasket()
 		if d := dayOf(time); s.n == 0 || d != s.day {
-			s.day, s.left = d, maxMoves
+			s.day, s.left, s.baskets = d, maxMoves, maxBaskets
 		}
 		s.time, s.at, s.n = time, (s.at+1)%len(s.steps), min(s.n+1, len(s.steps))
 		s.steps[s.at] = s.steps[s.at][:0]
@@ -50,6 +56,9 @@ func (s *stepper) add(time int64, objects []uint32) {
 		if step := &s.steps[s.at]; len(*step) < maxStep && !slices.Contains(*step, b) {
 			s.follow(b)
 			*step = append(*step, b)
+		}
+		if bought && len(s.basket) < maxStep && !slices.Contains(s.basket, b) {
+			s.basket = append(s.basket, b)
 		}
 		if !slices.Contains(s.set, b) {
 			if s.set = append(s.set, b); len(s.set) == maxSet {
@@ -95,8 +104,27 @@ func (s *stepper) endSet() {
 	s.set = s.set[:0]
 }
 
+// endBasket counts what the basket holds.
+func (s *stepper) endBasket() {
+	if len(s.basket) == 0 {
+		return
+	}
+	if s.baskets > 0 {
+		for _, a := range s.basket {
+			for _, b := range s.basket {
+				if a != b {
+					s.sink.Link(Bought, a, b, 1)
+				}
+			}
+		}
+	}
+	s.baskets--
+	s.basket = s.basket[:0]
+}
+
 // end ends the user.
 func (s *stepper) end() {
+	s.endBasket()
 	s.endSet()
 	s.n = 0
 }

@@ -20,6 +20,7 @@ type Partial struct {
 	ObjectID string
 	Events   int64   // that count for the object
 	Count    float64 // decayed
+	Recent   float64 // decayed by Recently
 	Own      int64   // what the object counts of sets
 	Links    [Kinds]Listed
 }
@@ -38,6 +39,7 @@ type Tally struct {
 
 	events []int64 // by object
 	counts []float64
+	recent []float64
 	own    []int64
 
 	links [Kinds]linkTally
@@ -81,10 +83,12 @@ func (t *Tally) Event(object uint32, time int64) {
 	if n := int(object) + 1 - len(t.events); n > 0 {
 		t.events = append(t.events, make([]int64, n)...)
 		t.counts = append(t.counts, make([]float64, n)...)
+		t.recent = append(t.recent, make([]float64, n)...)
 		t.own = append(t.own, make([]int64, n)...)
 	}
 	t.events[object]++
 	t.counts[object] += math.Exp2(-float64(t.asOf-time) / t.halfLife)
+	t.recent[object] += math.Exp2(-float64(t.asOf-time) / Recently)
 }
 
 // Own counts what an object counts of a set.
@@ -197,7 +201,8 @@ func (t *Tally) Cut(kept int, name func(object uint32) string) []Partial {
 	parts := make([]Partial, len(objects))
 	for place, o := range objects {
 		places[o] = uint32(place)
-		parts[place] = Partial{ObjectID: ids[o], Events: t.events[o], Count: t.counts[o], Own: t.own[o]}
+		parts[place] = Partial{ObjectID: ids[o], Events: t.events[o], Count: t.counts[o], Recent: t.recent[o],
+			Own: t.own[o]}
 	}
 	for kind := range t.links {
 		l := &t.links[kind]
@@ -236,20 +241,21 @@ func (t *linkTally) best(start, end, kept int, ids []string, places []uint32) (l
 	return listed
 }
 
-// Merge adds up what several runs say of one object. It returns the decayed
+// Merge adds up what several runs say of one object. It returns the decayed and the recent
 // count too. own returns what an object counts of sets in all runs.
 //
 // The true count of a pair is at least the sum of its counts in the runs that
 // list it, and exceeds that sum by at most the sum of Dropped of the other runs.
-func Merge(runs []Partial, own func(objectID string) int64) (count float64, o Object) {
+func Merge(runs []Partial, own func(objectID string) int64) (count, recent float64, o Object) {
 	for _, r := range runs {
 		count += r.Count
+		recent += r.Recent
 		o.Events += r.Events
 	}
 	for kind := range o.Links {
 		o.Links[kind] = o.merge(runs, Kind(kind), own)
 	}
-	return count, o
+	return count, recent, o
 }
 
 // merge merges the links of one kind, and sets the bound of pairs.

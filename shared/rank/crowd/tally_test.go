@@ -15,13 +15,13 @@ import (
 )
 
 // tallied counts users with one tally for each run, and merges the runs.
-func tallied(users [][]step, usersPerRun, kept int, asOf int64, halfLife float64) (map[string]float64, map[string]crowd.Object) {
+func tallied(users [][]step, usersPerRun, kept int, asOf int64, halfLife float64) (counts, recent map[string]float64, objects map[string]crowd.Object) {
 	tally := crowd.NewTally(asOf, halfLife)
 	counter := crowd.NewCounter(tally)
 	byObject := map[string][]crowd.Partial{}
 	for i, user := range users {
 		for _, s := range user {
-			counter.Add(s.time, s.objects)
+			counter.Add(s.time, s.bought, s.objects)
 		}
 		counter.End()
 		if (i+1)%usersPerRun == 0 || i == len(users)-1 {
@@ -30,11 +30,11 @@ func tallied(users [][]step, usersPerRun, kept int, asOf int64, halfLife float64
 			}
 		}
 	}
-	counts, objects := map[string]float64{}, map[string]crowd.Object{}
+	counts, recent, objects = map[string]float64{}, map[string]float64{}, map[string]crowd.Object{}
 	for id, partials := range byObject {
-		counts[id], objects[id] = crowd.Merge(partials, func(id string) int64 { return ownOf(byObject[id]) })
+		counts[id], recent[id], objects[id] = crowd.Merge(partials, func(id string) int64 { return ownOf(byObject[id]) })
 	}
-	return counts, objects
+	return counts, recent, objects
 }
 
 func ownOf(partials []crowd.Partial) (own int64) {
@@ -66,7 +66,7 @@ func best(objects map[string]crowd.Object) map[string]crowd.Object {
 
 const (
 	testAsOf     = 5 * 86_400_000
-	testHalfLife = 86_400_000
+	testHalfLife = 2 * 86_400_000
 )
 
 func TestTalliesEqualReference(t *testing.T) {
@@ -74,9 +74,13 @@ func TestTalliesEqualReference(t *testing.T) {
 		users := rapid.SliceOfN(rapid.Custom(genUser), 0, 6).Draw(t, "users")
 		runs := rapid.IntRange(1, 3).Draw(t, "users a run")
 		wantCounts, want := reference(users, testAsOf, testHalfLife)
-		counts, got := tallied(users, runs, crowd.Kept, testAsOf, testHalfLife)
+		counts, recent, got := tallied(users, runs, crowd.Kept, testAsOf, testHalfLife)
 		if diff := cmp.Diff(wantCounts, counts, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Fatalf("counts (-reference +tallies):\n%s", diff)
+		}
+		wantRecent, _ := reference(users, testAsOf, crowd.Recently)
+		if diff := cmp.Diff(wantRecent, recent, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Fatalf("recent counts (-reference +tallies):\n%s", diff)
 		}
 		if diff := cmp.Diff(best(want), got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("objects (-reference +tallies):\n%s", diff)
@@ -123,7 +127,7 @@ func TestBoundHolds(t *testing.T) {
 		users := rapid.SliceOfN(rapid.Custom(genUser), 1, 12).Draw(t, "users")
 		kept := rapid.IntRange(1, 60).Draw(t, "kept")
 		_, want := reference(users, testAsOf, testHalfLife)
-		_, got := tallied(users, 1, kept, testAsOf, testHalfLife)
+		_, _, got := tallied(users, 1, kept, testAsOf, testHalfLife)
 		checkBounds(t, want, got)
 	})
 }
@@ -140,17 +144,17 @@ func TestBoundHoldsAgainstAnAdversary(t *testing.T) {
 			other := uint32(2 + run*5 + i)
 			for range 3 {
 				time += 31 * minute
-				user = append(user, step{time, []uint32{first}}, step{time + 1, []uint32{other}})
+				user = append(user, step{time, false, []uint32{first}}, step{time + 1, false, []uint32{other}})
 			}
 		}
 		for range 2 {
 			time += 31 * minute
-			user = append(user, step{time, []uint32{first}}, step{time + 1, []uint32{steady}})
+			user = append(user, step{time, false, []uint32{first}}, step{time + 1, false, []uint32{steady}})
 		}
 		users = append(users, user)
 	}
 	_, want := reference(users, testAsOf, testHalfLife)
-	_, got := tallied(users, 1, kept, testAsOf, testHalfLife)
+	_, _, got := tallied(users, 1, kept, testAsOf, testHalfLife)
 	if p := want[name(first)].Links[crowd.Follows][0]; p.ObjectID != name(steady) || p.Count != 2*runs {
 		t.Fatalf("most frequent pair %+v, want %s %d times", p, name(steady), 2*runs)
 	}

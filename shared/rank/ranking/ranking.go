@@ -84,6 +84,8 @@ type Neighbours struct {
 	// soon after it, and Sequence how few steps after it: see package crowd.
 	// Related are those that the same users turn to, with their weights.
 	Pairs, Sequence, Related []Pair
+	// Bought are those that stand in a basket with this one. No feature goes by them.
+	Bought []Pair
 }
 
 // Pair is the second object of a pair and how often the pair occurred, or its weight.

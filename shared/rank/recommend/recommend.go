@@ -3,13 +3,17 @@
 //
 //	next      objects that users turned to a few steps after the given ones
 //	related   those, and objects that the same users turn to
+//	together  objects that stand in baskets with the given ones
+//	trending  objects that have more events than before
 //	for-you   what next, related and pairs say of the objects of the user's session
 //
 // A link of an object counts as in a ranking: a pair and a sequence as often as it occurs
 // for each event of the object, and what the same users turn to by its weight, halved for
-// every few steps that the object lies back (ranking.Aged). Of each kind the sum over all
+// every few steps that the object lies back (ranking.Aged); an object of a basket counts as
+// often as one holds both, for each event of the given one. Of each kind the sum over all
 // objects, divided by the highest sum, is a share from 0 to 1. The score of an object is
 // the mean of its shares of the model's kinds, and its source is the kind of the highest.
+// The score of a trending object is its trend (crowd.Trend), divided by the highest.
 //
 // The package does no I/O and keeps no data. The links come from the table crowd.
 package recommend
@@ -19,6 +23,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 )
 
@@ -27,28 +32,43 @@ type Model string
 
 // The models.
 const (
-	Related Model = "related"
-	Next    Model = "next"
-	ForYou  Model = "for-you"
+	Related  Model = "related"
+	Together Model = "together"
+	Next     Model = "next"
+	Trending Model = "trending"
+	ForYou   Model = "for-you"
 )
 
 // Models are all models.
-var Models = []Model{Related, Next, ForYou}
+var Models = []Model{Related, Together, Next, Trending, ForYou}
 
 // The sources of entries beside the names of the features pairs, sequence and neighbours.
 const (
 	Popular = "popular" // the objects with the most events
+	Bought  = "bought"  // baskets
+	Rising  = "trending"
 	Catalog = "catalog" // any objects of an index without statistics
 )
 
-// kinds are those that a model asks for, by their place in ranking.Neighbours.Lists.
-var kinds = map[Model][]int{ForYou: {0, 1, 2}, Related: {1, 2}, Next: {1}}
+// kinds are those that a model asks for, as crowd.Kind numbers them.
+var kinds = map[Model][]crowd.Kind{
+	ForYou: {crowd.Follows, crowd.Sequence, crowd.Together}, Related: {crowd.Sequence, crowd.Together},
+	Next: {crowd.Sequence}, Together: {crowd.Bought},
+}
 
 // sources are the names of kinds.
-var sources = []string{ranking.Pairs, ranking.Sequence, ranking.Related}
+var sources = [crowd.Kinds]string{ranking.Pairs, ranking.Sequence, ranking.Related, Bought}
 
 // OfObjects reports whether the model is about given objects.
-func (m Model) OfObjects() bool { return m == Related || m == Next }
+func (m Model) OfObjects() bool { return m == Related || m == Next || m == Together }
+
+// links returns the links of a kind.
+func links(of *ranking.Neighbours, kind crowd.Kind) []ranking.Pair {
+	if kind == crowd.Bought {
+		return of.Bought
+	}
+	return *of.Lists()[kind]
+}
 
 // Entry is an object with what brings it in.
 type Entry struct {
@@ -67,7 +87,7 @@ func Linked(m Model, of []ranking.Neighbours) []Entry {
 		top := 0.0
 		for i := range of {
 			factor := factor(&of[i], kind)
-			for _, p := range *of[i].Lists()[kind] {
+			for _, p := range links(&of[i], kind) {
 				sums[p.ObjectID] += factor * p.Count
 				top = max(top, sums[p.ObjectID])
 			}
@@ -99,14 +119,23 @@ func Linked(m Model, of []ranking.Neighbours) []Entry {
 }
 
 // factor is what a link of a kind of an object counts.
-func factor(of *ranking.Neighbours, kind int) float64 {
+func factor(of *ranking.Neighbours, kind crowd.Kind) float64 {
 	switch {
-	case sources[kind] == ranking.Related:
+	case kind == crowd.Together:
 		return ranking.Aged(of.Age)
 	case !of.Last || of.Events <= 0:
 		return 0
 	}
 	return 1 / of.Events
+}
+
+// OfTrends returns the entries of rising objects, the highest first.
+func OfTrends(rising []crowd.Rising) []Entry {
+	entries := make([]Entry, len(rising))
+	for i, r := range rising {
+		entries[i] = Entry{ObjectID: r.ObjectID, Score: r.Trend / rising[0].Trend, Source: Rising}
+	}
+	return entries
 }
 
 // Pool collects the entries of a recommendation, each object once.

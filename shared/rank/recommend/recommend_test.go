@@ -20,7 +20,8 @@ func drawNeighbours(t *rapid.T) []ranking.Neighbours {
 			Past:   ranking.Past{ObjectID: "a", Last: rapid.Bool().Draw(t, "last"), Age: rapid.IntRange(0, 5).Draw(t, "age")},
 			Events: float64(rapid.IntRange(0, 3).Draw(t, "events")),
 		}
-		for _, list := range n.Lists() {
+		lists := n.Lists()
+		for _, list := range append(lists[:], &n.Bought) {
 			for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"b", "c", "d", "e"}), rapid.ID).Draw(t, "ids") {
 				*list = append(*list, ranking.Pair{ObjectID: id, Count: float64(rapid.IntRange(0, 3).Draw(t, "count"))})
 			}
@@ -33,14 +34,14 @@ func drawNeighbours(t *rapid.T) []ranking.Neighbours {
 func TestLinkedEqualsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := drawNeighbours(t)
-		for m, kinds := range map[recommend.Model][]int{recommend.Next: {1}, recommend.Related: {1, 2}, recommend.ForYou: {0, 1, 2}} {
+		for m, kinds := range map[recommend.Model][]int{recommend.Next: {1}, recommend.Related: {1, 2}, recommend.ForYou: {0, 1, 2}, recommend.Together: {3}} {
 			sum := func(kind int, id string) (sum float64) {
 				for _, a := range of {
-					counts := []float64{0, 0, math.Exp2(-float64(a.Age) / 3)}
+					counts := []float64{0, 0, math.Exp2(-float64(a.Age) / 3), 0}
 					if a.Last && a.Events > 0 {
-						counts[0], counts[1] = 1/a.Events, 1/a.Events
+						counts[0], counts[1], counts[3] = 1/a.Events, 1/a.Events, 1/a.Events
 					}
-					for _, p := range *a.Lists()[kind] {
+					for _, p := range [][]ranking.Pair{a.Pairs, a.Sequence, a.Related, a.Bought}[kind] {
 						if p.ObjectID == id {
 							sum += counts[kind] * p.Count
 						}

@@ -237,9 +237,9 @@ func (x *indexes) current(ctx context.Context, name indexName, held indexStatist
 	if err != nil {
 		return indexStatistics{ref: ref}, err
 	}
-	popular := mostCounted(i.Counts)
+	popular, rising := mostCounted(i.Counts), i.Rising()
 	return indexStatistics{
-		ref: ref, asOf: i.AsOf, counts: i.Counts, highest: i.Highest, popular: popular,
+		ref: ref, asOf: i.AsOf, counts: i.Counts, highest: i.Highest, popular: popular, rising: rising,
 		frequencies: &ranking.Frequencies{Objects: i.Objects, Filters: i.Frequencies}, size: i.Size() + 16*len(popular),
 	}, nil
 }

@@ -101,7 +101,7 @@ func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *in
 // have a weight, else of those of the last instant if another kind of links has one.
 func (o *Orderer) neighbours(ctx context.Context, app config.App, r asked, in *input) ([]ranking.Neighbours, error) {
 	weights := in.user.App.Strategy.RankingOrDefault().Links()
-	if weights == [crowd.Kinds]int{} {
+	if weights == [crowd.Ranked]int{} {
 		return nil, nil
 	}
 	return o.sessionLinks(ctx, app, r.Request, in, weights[crowd.Together] == 0)

@@ -63,6 +63,9 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 	}
 	pool := recommend.NewPool(r.ObjectIDs, r.Exclude)
 	pool.Add(poolSize, recommend.Linked(r.Model, links)...)
+	if r.Model == recommend.Trending {
+		pool.Add(poolSize, recommend.OfTrends(in.statistics.rising)...)
+	}
 	p := &picker{o: o, app: in.user.App, request: r, in: in, pool: pool}
 	if err := p.take(ctx, pool.Entries); err != nil {
 		return Recommended{}, err
@@ -104,6 +107,9 @@ func (o *Orderer) linksFor(ctx context.Context, app config.App, r Recommendation
 			}
 		}
 		return o.statistics.neighbours(ctx, in.statistics, past)
+	}
+	if r.Model != recommend.ForYou {
+		return nil, nil
 	}
 	return o.sessionLinks(ctx, app, r.Request, &in, false)
 }

@@ -36,6 +36,7 @@ type indexStatistics struct {
 	highest     float64
 	frequencies *ranking.Frequencies
 	popular     []string // the objects with the highest counts, the highest first
+	rising      []crowd.Rising
 	size        int
 }
 
@@ -168,6 +169,7 @@ func (s *statistics) neighbours(ctx context.Context, x indexStatistics,
 		for kind, list := range all[i].Lists() {
 			*list = e.Value.lists[kind]
 		}
+		all[i].Bought = e.Value.lists[crowd.Bought]
 	}
 	return all, nil
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // models are those of recommend.
-var models = []string{api.RecommendRelated, api.RecommendNext, api.RecommendForYou}
+var models = []string{api.RecommendRelated, api.RecommendTogether, api.RecommendNext, api.RecommendTrending,
+	api.RecommendForYou}
 
 // Recommend returns the command recommend.
 func Recommend(t *command.Tool) *cobra.Command {
@@ -27,7 +28,9 @@ func Recommend(t *command.Tool) *cobra.Command {
 		Short: "Recommend objects, with the reason for each",
 		Long: "Recommend objects of an index, the best first, with what brings each in. MODEL is one of\n" +
 			"  related   what goes with the objects of --object\n" +
+			"  together  what stands in baskets with the objects of --object\n" +
 			"  next      what users turn to after the objects of --object\n" +
+			"  trending  what has more events than before\n" +
 			"  for-you   what suits the user of --user, or a guest\n" +
 			"Popular objects fill up the answer. --where takes a condition on objects, with AND, OR, NOT and parentheses.\n" +
 			"Requires a key with the permission recommendation.",
@@ -55,7 +58,7 @@ func Recommend(t *command.Tool) *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&r.Index, "index", "", "index of the objects")
-	flags.StringSliceVar(&r.ObjectIDs, "object", nil, "objects for which related and next recommend others")
+	flags.StringSliceVar(&r.ObjectIDs, "object", nil, "objects for which related, together and next recommend others")
 	flags.StringVar(&r.UserToken, "user", "", "user token (default: a guest)")
 	flags.StringVar(&where, "where", "", "condition on objects: brand:Nike AND price < 50")
 	flags.StringSliceVar(&r.Exclude, "exclude", nil, "objects that the answer does not have")
@@ -71,7 +74,7 @@ func checkRecommend(cmd *cobra.Command, r api.RecommendRequest) error {
 	if err := cli.Require(cmd, "index", "the index of the objects"); err != nil {
 		return err
 	}
-	ofObjects := r.Model != api.RecommendForYou
+	ofObjects := r.Model != api.RecommendForYou && r.Model != api.RecommendTrending
 	switch {
 	case !slices.Contains(models, r.Model):
 		return cli.Usagef("MODEL %s: must be one of %s", cli.Printable(r.Model), strings.Join(models, ", "))

@@ -171,7 +171,7 @@ func (h *harness) expected(j job.Job, index string, selected func(user string) b
 		}
 		var of []crowd.Event
 		for _, e := range events {
-			c := crowd.Event{Time: e.Time}
+			c := crowd.Event{Time: e.Time, Bought: e.Type == event.Conversion}
 			for _, id := range e.ObjectIDs {
 				if id < objectID(known) {
 					c.ObjectIDs = append(c.ObjectIDs, id)
@@ -192,6 +192,13 @@ func (h *harness) expected(j job.Job, index string, selected func(user string) b
 	for _, n := range counts {
 		x.Highest = max(x.Highest, n)
 	}
+	recent, _ := crowd.Reference(users, window.Now, crowd.Recently)
+	for id, n := range recent {
+		if z := crowd.Trend(counts[id], p.HalfLife, n); z >= 2 {
+			x.Risen = append(x.Risen, crowd.Rising{ObjectID: id, Trend: z})
+		}
+	}
+	x.Risen = x.Rising()
 	for id, o := range objects {
 		for kind, links := range o.Links {
 			o.Links[kind] = links[:min(len(links), crowd.Best)]
@@ -236,6 +243,7 @@ func (h *harness) wantBuilt(j job.Job, index string, selected func(user string) 
 		h.t.Fatalf("statistics of %s are of %q, want those of %s", index, m.Current.Job, j.ID)
 	}
 	wantIndex, wantObjects := h.expected(j, index, selected)
+	x.Risen = x.Rising()
 	if diff := gocmp.Diff(wantIndex, x, cmpopts.EquateApprox(1e-9, 0), cmpopts.EquateEmpty()); diff != "" {
 		h.t.Errorf("statistics of %s (-reference +built):\n%s", index, diff)
 	}

@@ -122,8 +122,8 @@ func (m *merger) endBucket() error {
 	}
 	var counts []crowd.Counted
 	err := eachObject(m.cells, func(id string, parts []crowd.Partial) error {
-		count, o := crowd.Merge(parts, m.own.of)
-		counts = append(counts, crowd.Counted{ObjectID: id, Count: count})
+		count, recent, o := crowd.Merge(parts, m.own.of)
+		counts = append(counts, crowd.Counted{ObjectID: id, Count: count, Recent: recent})
 		return m.writer.Object(id, o.AppendBinary(nil))
 	})
 	if err != nil {

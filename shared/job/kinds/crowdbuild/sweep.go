@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
@@ -245,7 +246,7 @@ func (s *sweep) add(user string, e affinity.Event) error {
 		s.ignored++
 	}
 	if len(x.objects) > 0 {
-		x.counter.Add(e.Time, x.objects)
+		x.counter.Add(e.Time, e.Type == event.Conversion, x.objects)
 		x.touched = true
 	}
 	return nil
