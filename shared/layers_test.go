@@ -106,7 +106,7 @@ var layers = []layer{
 	{"shared/job/audit", "score/consent admission score/affinity app/config event score/history profile/links queue score/schema store score/strategy telemetry wire", ""},
 	{"shared/job", "app/documents score/affinity app/config queue", ""},
 	{"shared/job/kinds/recompute", "app/config job profile store", ""},
-	{"shared/job/kinds/crowdbuild", "score/consent score/affinity catalog app/config rank/crowd job profile store wire", ""},
+	{"shared/job/kinds/crowdbuild", "event score/consent score/affinity catalog app/config rank/crowd job profile store wire", ""},
 	{"shared/job/kinds/segmentexport", "score/consent api app/config fault job rank/segment serve/query store", ""},
 	{"shared/job/kinds/segmentbuild", "score/consent admission app/config job profile queue rank/segment store wire", ""},
 	{"shared/job/kinds/daterows", "catalog app/config event job store", ""},

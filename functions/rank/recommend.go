@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -111,7 +110,7 @@ func decodeRecommend(body []byte, users []string) (recommendation, error) {
 func (r *recommendation) check() error {
 	switch {
 	case r.Model == "":
-		return invalid("model is required: one of %s", models())
+		return invalid("model is required: one of %s", models)
 	case r.Index == "":
 		return invalid("index is required")
 	case r.Model.OfObjects() && len(r.ObjectIDs) == 0:
@@ -125,13 +124,8 @@ func (r *recommendation) check() error {
 	return nil
 }
 
-func models() string {
-	var names []string
-	for _, m := range recommend.Models {
-		names = append(names, string(m))
-	}
-	return strings.Join(names, ", ")
-}
+// models lists recommend.Models in messages.
+const models = "related, together, next, trending, for-you"
 
 // recommendField reads the value of a key.
 func (d *decoder) recommendField(out *recommendation, name string) error {
@@ -153,7 +147,7 @@ func (d *decoder) recommendField(out *recommendation, name string) error {
 			}
 		}
 		if err == nil {
-			err = invalid("model must be one of %s, got %s", models(), quote(text))
+			err = invalid("model must be one of %s, got %s", models, quote(text))
 		}
 		return err
 	case "objectIDs":

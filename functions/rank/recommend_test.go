@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/rank/recommend"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -130,6 +131,11 @@ func TestRecommendWithoutStatistics(t *testing.T) {
 }
 
 func TestRecommendRefuses(t *testing.T) {
+	for _, m := range recommend.Models {
+		if !strings.Contains("related, together, next, trending, for-you", string(m)) {
+			t.Errorf("the messages of this test do not name %s", m)
+		}
+	}
 	s := shop(t)
 	h := rank.New(s.Backends.ForRank())
 	many := strings.Repeat(`,"a"`, 51)[1:]

@@ -45,7 +45,7 @@ var Models = []Model{Related, Together, Next, Trending, ForYou}
 // The sources of entries beside the names of the features pairs, sequence and neighbours.
 const (
 	Popular = "popular" // the objects with the most events
-	Bought  = "bought"  // baskets
+	bought  = "bought"  // baskets
 	Rising  = "trending"
 	Catalog = "catalog" // any objects of an index without statistics
 )
@@ -57,7 +57,7 @@ var kinds = map[Model][]crowd.Kind{
 }
 
 // sources are the names of kinds.
-var sources = [crowd.Kinds]string{ranking.Pairs, ranking.Sequence, ranking.Related, Bought}
+var sources = [crowd.Kinds]string{ranking.Pairs, ranking.Sequence, ranking.Related, bought}
 
 // OfObjects reports whether the model is about given objects.
 func (m Model) OfObjects() bool { return m == Related || m == Next || m == Together }
