@@ -95,7 +95,11 @@ func TestRecommend(t *testing.T) {
 		// Four users looked at the phone within the hour, three at case1, three at the TV: above what a week makes one expect.
 		`{"model":"trending",` + i + `,"limit":4}`:                         "phone trending, case1 trending, tv trending, cable popular",
 		`{"model":"trending",` + i + `,"limit":1,"where":"brand:Samsung"}`: "tv trending",
-		`{"model":"for-you","index":"empty"}`:                              "",
+		// rare has no events, so it comes after what is popular.
+		`{"model":"for-you",` + i + `,"where":"brand:Anker AND price < 50"}`:          "rare catalog",
+		`{"model":"next",` + i + `,"objectIDs":["phone"],"where":"price < 50"}`:       "tv popular, rare catalog",
+		`{"model":"next",` + i + `,"objectIDs":["phone"],"limit":9,"exclude":["tv"]}`: "case1 sequence, case2 sequence, cable sequence, stand popular, rare catalog",
+		`{"model":"for-you","index":"empty"}`:                                         "",
 	} {
 		if got := recommended(t, h, body); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", body, got, want)

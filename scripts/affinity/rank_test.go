@@ -61,8 +61,8 @@ func TestRankCommand(t *testing.T) {
 	}
 	recommend("for-you", "--user", "ann", "--where", "color:Red").wants(t, cli.ExitOK, "for-you for ann  no statistics of the index  ",
 		"  1  1.000  red   catalog  likes color:Red\n  2  1.000  red2  catalog  likes color:Red\n")
-	recommend("related", "--object", "red", "--explain", "--limit", "1").wants(t, cli.ExitOK, "related for a guest", "  1  0.500  blue  catalog  relevancy 0.500\n")
-	recommend("next", "--object", "red", "--exclude", "red2,blue").wants(t, cli.ExitOK, "next for a guest")
+	recommend("related", "--object", "red", "--explain", "--limit", "1").wants(t, cli.ExitOK, "related for a guest", "  1  0.000  blue  catalog  \n")
+	recommend("next", "--object", "red", "--exclude", "red2,blue").wants(t, cli.ExitOK, "next for a guest", "  nothing: the index holds no object that meets the request")
 	recommend("for-you", "--where", "color:").wants(t, cli.ExitFailed, "recommend for-you", "422 where ends at byte 7: want a value after the colon")
 	for _, args := range [][]string{{}, {"similar"}, {"related"}, {"for-you", "--object", "red"}, {"for-you", "--limit", "0"}, {"for-you", "--seen", "hide"}, {"for-you", "next"}} {
 		recommend(args...).wants(t, cli.ExitUsage)

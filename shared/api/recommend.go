@@ -75,7 +75,8 @@ type RecommendedItem struct {
 	ObjectID string `json:"objectID"`
 	// Source is what brought the object in: sequence, neighbours, pairs or bought, the crowd's
 	// links from the given objects or from those that the user has seen; trending; popular; or
-	// catalog in an index without crowd statistics.
+	// catalog, an object of the index that fills up the answer where those with events are too
+	// few.
 	Source   string        `json:"source"`
 	Score    float64       `json:"score"`
 	Features []RankFeature `json:"features,omitzero"`

@@ -56,12 +56,18 @@ func Recommendation(out io.Writer, r api.RecommendAnswer, user string, detailed 
 	}
 	fmt.Fprintf(&text, "%s for %s  %s  %d ms\n", r.Model, colors.Bold(cli.Printable(who)),
 		statistics(api.RankAnswer{CrowdAsOf: r.CrowdAsOf}), r.Took)
+	if len(r.Items) == 0 {
+		fmt.Fprintln(&text, "  nothing: the index holds no object that meets the request, or has another name")
+	}
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for i, item := range r.Items {
 		ranked := api.RankedItem{ObjectID: item.ObjectID, Score: item.Score, Features: item.Features}
-		why := Reason(ranked)
-		if detailed {
-			why = terms(ranked)
+		why := terms(ranked)
+		if !detailed { // the source says why it is relevant
+			ranked.Features = slices.DeleteFunc(slices.Clone(item.Features), func(f api.RankFeature) bool {
+				return f.Name == api.FieldRelevancy
+			})
+			why = Reason(ranked)
 		}
 		fmt.Fprintf(table, "  %*d\t%.3f\t%s\t%s\t%s\n", len(strconv.Itoa(len(r.Items))), i+1, item.Score,
 			cli.Printable(item.ObjectID), item.Source, cli.Printable(why))

@@ -47,7 +47,7 @@ const (
 	Popular = "popular" // the objects with the most events
 	bought  = "bought"  // baskets
 	Rising  = "trending"
-	Catalog = "catalog" // any objects of an index without statistics
+	Catalog = "catalog" // objects of the index, where those with events are too few
 )
 
 // kinds are those that a model asks for, as crowd.Kind numbers them.

@@ -70,17 +70,14 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 	if err := p.take(ctx, pool.Entries); err != nil {
 		return Recommended{}, err
 	}
-	filled := len(p.candidates)
-	if err := p.fillUp(ctx); err != nil {
+	groups, err := p.fillUp(ctx)
+	if err != nil {
 		return Recommended{}, err
 	}
 	if in.neighbours, err = o.neighbours(ctx, app, a, &in); err != nil {
 		return Recommended{}, err
 	}
-	if r.Model == recommend.ForYou {
-		filled = len(p.candidates)
-	}
-	return p.order(ctx, a, in, filled)
+	return p.order(ctx, a, in, groups)
 }
 
 // readBase reads what does not depend on the candidates.
@@ -135,7 +132,7 @@ func (p *picker) take(ctx context.Context, entries []recommend.Entry) error {
 			continue
 		}
 		c := ranking.Candidate{ObjectID: e.ObjectID}
-		if p.request.Model != recommend.ForYou {
+		if p.request.Model != recommend.ForYou && e.Score > 0 {
 			c.Relevancy, c.HasRelevancy = e.Score, true
 		}
 		some, sources = append(some, c), append(sources, e.Source)
@@ -196,19 +193,34 @@ func (p *picker) numbers(ctx context.Context, of []ranking.Candidate) (map[strin
 }
 
 // fillUp adds popular objects until the limit is reached: for-you takes all of the first
-// step, because the ranking chooses among them.
-func (p *picker) fillUp(ctx context.Context) error {
-	ids, source := p.in.statistics.popular, recommend.Popular
-	if len(ids) == 0 {
-		var err error
-		if ids, err = p.o.first.of(ctx, p.app.ID, p.request.Index); err != nil {
-			return err
-		}
-		source = recommend.Catalog
+// step, because the ranking chooses among them. Objects of the catalog follow where these are
+// too few: objects that have no events yet are not among the popular ones. It returns where
+// the groups of candidates end that follow each other in the answer.
+func (p *picker) fillUp(ctx context.Context) (groups []int, err error) {
+	all := p.request.Model == recommend.ForYou
+	if !all {
+		groups = append(groups, len(p.candidates))
 	}
+	popular := p.in.statistics.popular
+	if err := p.fillWith(ctx, recommend.Popular, popular, all); err != nil {
+		return nil, err
+	}
+	groups = append(groups, len(p.candidates))
+	if len(p.candidates) >= p.request.Limit {
+		return groups, nil
+	}
+	ids, err := p.o.first.of(ctx, p.app.ID, p.request.Index)
+	if err != nil {
+		return nil, err
+	}
+	err = p.fillWith(ctx, recommend.Catalog, ids, all && len(popular) == 0)
+	return append(groups, len(p.candidates)), err
+}
+
+// fillWith adds objects of a source until the limit is reached, or all of the first step.
+func (p *picker) fillWith(ctx context.Context, source string, ids []string, all bool) error {
 	for step := 0; len(ids) > 0; step++ {
-		all := step == 0 && p.request.Model == recommend.ForYou
-		if len(p.candidates) >= p.request.Limit && !all {
+		if len(p.candidates) >= p.request.Limit && !(all && step == 0) {
 			return nil
 		}
 		before := len(p.pool.Entries)
@@ -222,28 +234,28 @@ func (p *picker) fillUp(ctx context.Context) error {
 	return nil
 }
 
-// order orders the candidates: the first ones, and those that follow them, if the limit
-// asks for more.
-func (p *picker) order(ctx context.Context, a asked, in input, first int) (Recommended, error) {
-	part := func(from, to, limit int) (Answer, error) {
-		a.Candidates, a.Limit = p.candidates[from:to], limit
+// order orders each group of candidates, until the limit is reached. Without candidates it
+// ranks none, so that the answer says what it was made from.
+func (p *picker) order(ctx context.Context, a asked, in input, groups []int) (Recommended, error) {
+	limit, from := p.request.Limit, 0
+	var answer Answer
+	for i, to := range groups {
+		items := answer.Items
+		last := i == len(groups)-1
+		if len(items) >= limit || from == to && !(last && from == 0) {
+			continue
+		}
+		a.Candidates, a.Limit = p.candidates[from:to], limit-len(items)
 		in.counts = in.statistics.of(a.Candidates)
-		return p.o.rank(ctx, a, in)
-	}
-	limit := p.request.Limit
-	answer, err := part(0, first, limit)
-	if err != nil {
-		return Recommended{}, err
-	}
-	if rest := limit - len(answer.Items); rest > 0 && first < len(p.candidates) {
-		more, err := part(first, len(p.candidates), rest)
+		part, err := p.o.rank(ctx, a, in)
 		if err != nil {
 			return Recommended{}, err
 		}
-		for _, item := range more.Items {
-			item.Candidate += first
-			answer.Items = append(answer.Items, item)
+		for i := range part.Items {
+			part.Items[i].Candidate += from
 		}
+		answer, from = part, to
+		answer.Items = append(items, part.Items...)
 	}
 	out := Recommended{Answer: answer, Sources: make([]string, len(answer.Items))}
 	for i, item := range answer.Items {
