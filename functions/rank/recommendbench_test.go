@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/realdata"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // BenchmarkRecommend recommends 20 objects of real shops to users with events, for guests, and
@@ -67,4 +70,62 @@ func recommendOnce(b *testing.B, h http.Handler, q api.RecommendRequest) time.Du
 		b.Fatalf("%d %s", w.Code, w.Body)
 	}
 	return time.Since(began)
+}
+
+// BenchmarkRecommendOfMany recommends objects of an index of 500,000, of which a thousand have all links that an
+// object can have. It reports the memory of the statistics, too.
+func BenchmarkRecommendOfMany(b *testing.B) {
+	const objects, linked = 500_000, 1000
+	s := functiontest.Start(b)
+	must.Succeed(b, s.Backends.Config.SetLimits(b.Context(), functiontest.App, limit.Numbers{ReadsPerSecond: 1_000_000}))
+	w := s.Backends.Store.Crowd.NewCrowdWriter(b.Context(), store.CrowdRef{App: functiontest.App, Index: "i", Generation: "g1"})
+	counts, held := make([]crowd.Counted, objects), []store.Object(nil)
+	for i := range counts {
+		counts[i] = crowd.Counted{ObjectID: objectID(i), Count: float64(i * 7919 % objects), Recent: float64(i % 100)}
+		if counts[i].Count >= objects-5000 || i < linked*(crowd.Best+1) {
+			held = append(held, store.Object{ID: objectID(i), Record: []byte("{}")})
+		}
+	}
+	for i := range linked {
+		o := crowd.Object{Events: 1000}
+		for kind := range o.Links {
+			for n := range crowd.Best {
+				o.Links[kind] = append(o.Links[kind], crowd.Pair{ObjectID: objectID(linked + i*crowd.Best + n), Count: int64(100 - n)})
+			}
+		}
+		must.Succeed(b, w.Object(objectID(i), o.AppendBinary(nil)))
+	}
+	must.Succeed(b, w.Counts(0, slices.Collect(crowd.PackCounts(counts))))
+	must.Succeed(b, w.Flush())
+	must.Succeed(b, s.Backends.Store.Catalog.PutObjects(b.Context(), functiontest.App, "i", held))
+	_, err := crowd.SwapManifest(b.Context(), s.Backends.Store.Crowd, functiontest.App, "i", nil, crowd.Manifest{Current: crowd.Generation{
+		Name: "g1", AsOf: s.Backends.Now().UnixMilli(), HalfLife: 7 * 86_400_000, Objects: objects, Share: 1}})
+	must.Succeed(b, err)
+	counts, held = nil, nil
+	h, random := rank.New(s.Backends.ForRank()), rand.New(rand.NewPCG(1, 2))
+	memory := func() float64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc) / (1 << 20)
+	}
+	before := memory()
+	recommendOnce(b, h, api.RecommendRequest{Model: api.RecommendTrending, Index: "i"})
+	grown := memory() - before
+	for _, model := range []string{api.RecommendRelated, api.RecommendTogether, api.RecommendTrending, api.RecommendForYou} {
+		b.Run(model, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				q := api.RecommendRequest{Model: model, Index: "i"}
+				if model == api.RecommendRelated || model == api.RecommendTogether {
+					q.ObjectIDs = []string{objectID(random.IntN(linked))}
+				}
+				took = append(took, recommendOnce(b, h, q))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+			b.ReportMetric(grown, "MiB")
+		})
+	}
 }
