@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog/where"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/recommend"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -102,7 +103,7 @@ func decodeRecommend(body []byte, users []string) (recommendation, error) {
 		return recommendation{}, err
 	}
 	out.id, out.weighs, out.draftBytes, out.Request = d.out.id, d.out.weighs, d.out.draftBytes, d.out.Request
-	out.Limit = cmp.Or(out.Limit, api.DefaultRecommended)
+	out.Limit, out.Surface = cmp.Or(out.Limit, api.DefaultRecommended), consent.Recommend
 	return out, out.check()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/rank/recommend"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -117,6 +118,23 @@ func TestRecommendTogether(t *testing.T) {
 		if got := recommended(t, h, body); got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
+	}
+}
+
+// What a user does not grant for recommendations counts in other orders alone.
+func TestRecommendAsksForConsent(t *testing.T) {
+	s := shop(t)
+	_, err := s.Backends.CachedConfig.SetPurposes(t.Context(), functiontest.App, []consent.Purpose{
+		{Name: "orders", Default: true, Surfaces: []consent.Surface{consent.Rank}}, {Name: "recommendations", Surfaces: []consent.Surface{consent.Recommend}},
+	})
+	must.Succeed(t, err)
+	h := rank.New(s.Backends.ForRank())
+	if a := ranked(t, h, `{"userToken":"ann","index":"i","objectIDs":["blue","red"]}`); a.Fallback != nil || order(a)[0] != "red" {
+		t.Errorf("rank: %+v", a)
+	}
+	a := functiontest.Answer[api.RecommendAnswer](t, h, "recommendation", "POST", "/1/recommend", `{"model":"for-you","index":"i","userToken":"ann"}`)
+	if a.Fallback == nil || a.Items[0].ObjectID != "blue" {
+		t.Errorf("recommend: %+v", a)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
@@ -174,17 +173,14 @@ func (p *picker) numbers(ctx context.Context, of []ranking.Candidate) (map[strin
 	for i, c := range of {
 		refs[i] = store.ObjectRef{Index: p.request.Index, ID: c.ObjectID}
 	}
-	all, bytes := map[string]map[string][]float64{}, 0
+	all := map[string]map[string][]float64{}
 	err := p.o.objects.store.Catalog.ScanRecords(ctx, p.app.ID, refs, func(ref store.ObjectRef, record []byte) error {
-		if bytes += len(record); bytes > candidateBytes {
-			return tooRich(candidateBytes)
-		}
-		numbers := map[string][]float64{}
+		numbers := map[string][]float64{} // the record is let go
 		for _, a := range attributes {
 			numbers[a] = catalog.Numbers(record, a)
 		}
 		all[ref.ID] = numbers
-		return admission.Take(ctx, int64(len(record)))
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read numbers of candidates of %s/%s: %w", p.app.ID, p.request.Index, err)
