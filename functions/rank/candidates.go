@@ -2,6 +2,7 @@ package rank
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -50,4 +51,16 @@ func (l *candidateList) reset() {
 	clear(l.all)
 	clear(l.slots)
 	l.all = l.all[:0]
+}
+
+// leaveOut takes the excluded objects from the candidates.
+func (r *request) leaveOut() {
+	if len(r.exclude) == 0 {
+		return
+	}
+	out := make(map[string]bool, len(r.exclude))
+	for _, id := range r.exclude {
+		out[id] = true
+	}
+	r.Candidates = slices.DeleteFunc(r.Candidates, func(c ranking.Candidate) bool { return out[c.ObjectID] })
 }

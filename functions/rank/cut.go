@@ -83,10 +83,13 @@ func (s *scanner) plain() (string, bool) {
 	return "", false
 }
 
-// value takes a scalar, or an object of scalars such as a diversity: the decoder
-// reads it again.
+// value takes a scalar, a list of strings such as exclude, or an object of scalars such as a
+// diversity: the decoder reads it again.
 func (s *scanner) value() bool {
-	if s.at == len(s.text) || s.text[s.at] != '{' {
+	switch {
+	case strings.HasPrefix(s.text[s.at:], "["):
+		return s.texts()
+	case !strings.HasPrefix(s.text[s.at:], "{"):
 		return s.scalar()
 	}
 	s.at++
@@ -102,6 +105,22 @@ func (s *scanner) value() bool {
 		}
 		if !s.take(',') {
 			return s.take('}')
+		}
+	}
+}
+
+// texts takes a list of strings without escapes.
+func (s *scanner) texts() bool {
+	s.at++
+	if s.take(']') {
+		return true
+	}
+	for {
+		if _, ok := s.plain(); !ok {
+			return false
+		}
+		if !s.take(',') {
+			return s.take(']')
 		}
 	}
 }

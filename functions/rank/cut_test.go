@@ -17,6 +17,7 @@ var written = []string{
 	`{"explain":true,"items":null,"objectIDs":[],"userToken":"u","index":"i"}`,
 	`{"diversity":{"facet":"brand", "lambda" : 0.5,"maxPerValue":2},"userToken":"u","index":"i","objectIDs":["a"]}`,
 	`{"diversity":{},"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"exclude":["a","c"],"userToken":"u","index":"i","objectIDs":["a","b"]}`,
 	`{"userToken":"u","index":"i","items":[{"id":"a","fields":[{"name":"relevancy","value":-0.25}]},{"id":"b"},{"id":"c","fields":[]},` +
 		`{ "id" : "d" , "fields" : [ { "name" : "relevancy" , "value" : 10 } ] } ]}`,
 }
@@ -30,6 +31,9 @@ var unusual = []string{
 	`{"userToken":"u","index":"i","items":[{"id":"a","fields":[{"name":"relevancy","value":1e999}]}]}`,
 	`{"userToken":"u","index":"i","items":[{"id":"a","fields":[{"name":"relevancy","value":NaN}]}]}`,
 	`{"userToken":"u","index":"i","objectIDs":["a","b",]}`,
+	`{"exclude":["a",],"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"exclude":["a" "b"],"userToken":"u","index":"i","objectIDs":["a"]}`,
+	`{"exclude":["a",7],"userToken":"u","index":"i","objectIDs":["a"]}`,
 	`{"userToken":"u","index":"i","objectIDs":["a",""]}`,
 	`{"userToken":"u","index":"i","objectIDs":["a"],"items":[]}`,
 	`{"userToken":"u","index":"i","objectIDs":["a"],"objectIDs":["b"]}`,

@@ -30,7 +30,8 @@ type request struct {
 	// more of it than an order does; empty: none.
 	weighs string
 	ranker.Request
-	list *candidateList
+	list    *candidateList
+	exclude []string // objects that the answer does not have
 }
 
 // release gives back the memory of the candidates. Nothing may use them after it.
@@ -51,6 +52,7 @@ func decode(body []byte, users []string) (request, error) {
 	if rest, ok := cut(text, list); ok {
 		if r, err := decodeText(rest, users, &candidateList{}); err == nil {
 			r.list, r.Candidates = list, list.all
+			r.leaveOut()
 			return r, nil
 		}
 	}
@@ -65,6 +67,7 @@ func decodeText(text string, users []string, list *candidateList) (request, erro
 		return request{}, err
 	}
 	d.out.Candidates = list.all
+	d.out.leaveOut()
 	return d.out, d.complete(users)
 }
 
@@ -169,7 +172,7 @@ func (d *decoder) request(field func(name string) error) error {
 func (d *decoder) field(name string) error {
 	switch name {
 	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen",
-		"diversity", "strategy", "draft":
+		"diversity", "strategy", "draft", "exclude":
 	default:
 		return invalid("Unknown field %s", quote(name))
 	}
@@ -193,6 +196,8 @@ func (d *decoder) field(name string) error {
 	case "items":
 		d.items = true
 		return d.list(d.item)
+	case "exclude":
+		return d.ids(&d.out.exclude, api.MaxExcluded)
 	case "limit":
 		return d.integer(1, math.MaxInt32, "a positive integer", func(n int) { d.out.Limit = n })
 	case "impact":

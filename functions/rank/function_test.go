@@ -76,6 +76,9 @@ func TestRank(t *testing.T) {
 		`{"userToken":"ann","index":"i","diversity":{"lambda":0.4},"objectIDs":["blue","pink","red"]}`:                            {"red", "blue", "pink"},
 		`{"userToken":"ann","index":"i","objectIDs":["blue","pink","red"],"diversity":{"facet":"color","maxPerValue":1}}`:         {"red", "blue", "pink"},
 		`{"userToken":"ann","index":"i","objectIDs":["pink","red"],"diversity":{"facet":"color","maxPerValue":1},"explain":true}`: {"red", "pink"},
+		`{"userToken":"ann","index":"i","exclude":["red","none"],"objectIDs":["blue","pink","red"]}`:                              {"pink", "blue"},
+		`{"userToken":"ann","index":"i","objectIDs":["blue","\u0072ed"],"exclude":["blue","red"]}`:                                {},
+		`{"userToken":"ann","index":"i","items":[{"id":"red"},{"id":"blue"}],"exclude":["red"],"limit":1}`:                        {"blue"},
 		`{"userToken":"ann","index":"i","strategy":1,"objectIDs":["blue","red"]}`:                                                 {"red", "blue"},
 	} {
 		got := ranked(t, h, body)
@@ -165,6 +168,8 @@ func TestRefusals(t *testing.T) {
 		ask(with(`"ObjectIDs":[]`), 422, `Unknown field \"ObjectIDs\"`),
 		ask(with(`"limit":1,"limit":1`), 422, "limit is there twice"),
 		ask(with(`"objectIDs":"red"`), 422, "objectIDs must be a list, got a string"),
+		ask(with(`"objectIDs":[],"exclude":"red"`), 422, "exclude must be a list, got a string"),
+		ask(with(`"objectIDs":[],"exclude":`+list(1001, "red")), 422, "exclude has more than 1000 objectIDs"),
 		ask(with(`"objectIDs":["red",1]`), 422, "objectIDs[1] must be a string, got a number"),
 		ask(with(`"objectIDs":[""]`), 422, "objectIDs[0] must have 1 to 512 bytes, got 0"),
 		ask(with(`"objectIDs":["`+strings.Repeat("i", 513)+`"]`), 422, "objectIDs[0] must have 1 to 512 bytes, got 513"),

@@ -103,6 +103,7 @@ func decodeRecommend(body []byte, users []string) (recommendation, error) {
 		return recommendation{}, err
 	}
 	out.id, out.weighs, out.draftBytes, out.Request = d.out.id, d.out.weighs, d.out.draftBytes, d.out.Request
+	out.Exclude = d.out.exclude
 	out.Limit, out.Surface = cmp.Or(out.Limit, api.DefaultRecommended), consent.Recommend
 	return out, out.check()
 }
@@ -131,7 +132,7 @@ const models = "related, together, next, trending, for-you"
 // recommendField reads the value of a key.
 func (d *decoder) recommendField(out *recommendation, name string) error {
 	switch name {
-	case "model", "objectIDs", "exclude", "where":
+	case "model", "objectIDs", "where":
 		if d.json.PeekKind() == jsontext.KindNull {
 			return d.json.SkipValue()
 		}
@@ -153,8 +154,6 @@ func (d *decoder) recommendField(out *recommendation, name string) error {
 		return err
 	case "objectIDs":
 		return d.ids(&out.ObjectIDs, api.MaxRecommendObjects)
-	case "exclude":
-		return d.ids(&out.Exclude, api.MaxExcluded)
 	case "where":
 		value, err := d.json.ReadValue()
 		if err != nil {

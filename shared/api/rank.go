@@ -38,6 +38,8 @@ type RankRequest struct {
 	ObjectIDs []string `json:"objectIDs,omitempty"`
 	// Items are up to MaxCandidates candidates, each with its relevancy.
 	Items []RankItem `json:"items,omitempty"`
+	// Exclude are up to MaxExcluded objects that the answer does not have.
+	Exclude []string `json:"exclude,omitempty"`
 	// Limit is how many items to answer, from the top. 0 stands for all.
 	Limit int `json:"limit,omitempty"`
 	// Impact is the personalization impact of this request, 0 to 100; nil
