@@ -1,9 +1,14 @@
 package rank_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/rank/recommend"
 	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
@@ -37,8 +43,13 @@ func walked(t *testing.T, walks map[string]string) *stack.Stack {
 		FacetsScoring:         []strategy.FacetScore{{FacetName: "brand", Score: 10}},
 		PersonalizationImpact: 50, Ranking: strategy.PlainRanking(),
 	})
-	objects := ""
-	for id, brand := range map[string]string{"phone": "Apple", "case1": "Apple", "case2": "Samsung", "cable": "Anker", "tv": "Samsung", "stand": "Anker", "rare": "Anker"} {
+	objects, brands := "", map[string]string{"phone": "Apple", "case1": "Apple", "case2": "Samsung", "cable": "Anker", "tv": "Samsung", "stand": "Anker", "rare": "Anker"}
+	for _, walk := range walks {
+		for _, id := range strings.FieldsFunc(walk, func(r rune) bool { return r == ' ' || r == '+' }) {
+			brands[id] = cmp.Or(brands[id], "Other")
+		}
+	}
+	for id, brand := range brands {
 		objects += fmt.Sprintf(`,{"action":"addObject","body":{"objectID":%q,"brand":%q,"price":%d}}`, id, brand, 10*len(id))
 	}
 	functiontest.Do(t, catalog.New(s.Backends.ForCatalog()), "addObject", "POST", "/1/indexes/i/batch", `{"requests":[`+objects[1:]+`]}`)
@@ -117,6 +128,69 @@ func TestRecommendTogether(t *testing.T) {
 	} {
 		if got := recommended(t, h, body); got != want {
 			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+}
+
+// TestRecommendEqualsDefinition compares what models about given objects bring in with links that are
+// counted as the definition of statistics reads.
+func TestRecommendEqualsDefinition(t *testing.T) {
+	random, walks, users := rand.New(rand.NewPCG(1, 2)), map[string]string{}, [][]crowd.Event(nil)
+	for user := range 60 {
+		var walk []string
+		var events []crowd.Event
+		for minute := range 1 + random.IntN(8) {
+			e := crowd.Event{Time: int64(minute) * 60_000}
+			for range 1 + random.IntN(3)/2*random.IntN(3) {
+				if id := fmt.Sprintf("o%02d", random.IntN(1+random.IntN(20))); !slices.Contains(e.ObjectIDs, id) {
+					e.ObjectIDs = append(e.ObjectIDs, id)
+				}
+			}
+			e.Bought = len(e.ObjectIDs) > 1
+			walk, events = append(walk, strings.Join(e.ObjectIDs, "+")), append(events, e)
+		}
+		walks[fmt.Sprint("u", user)], users = strings.Join(walk, " "), append(users, events)
+	}
+	_, objects := crowd.Reference(users, 3_600_000, 7*86_400_000)
+	h := rank.New(walked(t, walks).Backends.ForRank())
+	for model, kinds := range map[recommend.Model][]crowd.Kind{recommend.Next: {crowd.Sequence}, recommend.Together: {crowd.Bought},
+		recommend.Related: {crowd.Sequence, crowd.Together}} {
+		for _, given := range [][]string{{"o00"}, {"o05"}, {"o12"}, {"o01", "o07"}, {"o03", "o02", "o19"}} {
+			scores := map[string]float64{}
+			for _, kind := range kinds {
+				sums, top := map[string]float64{}, 0.0
+				for _, a := range given {
+					for _, p := range objects[a].Links[kind] {
+						if kind == crowd.Together {
+							sums[p.ObjectID] += float64(p.Count)
+						} else {
+							sums[p.ObjectID] += float64(p.Count) / float64(objects[a].Events)
+						}
+						top = max(top, sums[p.ObjectID])
+					}
+				}
+				for id, sum := range sums {
+					scores[id] += sum / top / float64(len(kinds))
+				}
+			}
+			want := slices.DeleteFunc(slices.Collect(maps.Keys(scores)), func(id string) bool { return slices.Contains(given, id) })
+			slices.SortFunc(want, func(a, b string) int {
+				if math.Abs(scores[a]-scores[b]) > 1e-9 {
+					return cmp.Compare(scores[b], scores[a])
+				}
+				return cmp.Compare(a, b)
+			})
+			body, _ := json.Marshal(api.RecommendRequest{Model: string(model), Index: "i", ObjectIDs: given, Limit: max(len(want), 1)})
+			a := functiontest.Answer[api.RecommendAnswer](t, h, "recommendation", "POST", "/1/recommend", string(body))
+			var got []string
+			for _, item := range a.Items {
+				if item.Source != recommend.Popular {
+					got = append(got, item.ObjectID)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s of %v:\n got %v\nwant %v", model, given, got, want)
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Event struct {
 // and each object's events and all of its links.
 func Reference(users [][]Event, asOf int64, halfLife float64) (counts map[string]float64, objects map[string]Object) {
 	counts, objects = map[string]float64{}, map[string]Object{}
-	links, own := [Kinds]map[linkOf]int64{{}, {}, {}}, map[string]int64{}
+	links, own := [Kinds]map[linkOf]int64{{}, {}, {}, {}}, map[string]int64{}
 	for _, events := range users {
 		events = counted(events)
 		for _, e := range events {

@@ -17,9 +17,9 @@ const (
 )
 
 // decayed draws the counts of an object whose events come at a rate a day, and at another one in
-// the last day, in a Poisson process over 50 days.
+// the last day, in a Poisson process over 90 days.
 func decayed(random *rand.Rand, rate, lately float64) (count, recent float64) {
-	for age := 0.0; age < 50*dayMs; {
+	for age := 0.0; age < 90*dayMs; {
 		perDay := rate
 		if age < dayMs {
 			perDay = lately
