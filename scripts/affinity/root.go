@@ -100,8 +100,8 @@ func addGroups(root *cobra.Command, p *program) {
 		commands  []*cobra.Command
 	}{
 		{"run", "Run an engine:", []*cobra.Command{
-			local.Demo(t, p.start), local.Up(t, p.start), local.Doctor(t), local.Healthy(t), local.Data(t), contextCommand(t),
-			versionCommand(t),
+			local.Demo(t, p.start), local.Up(t, p.start), local.Serve(t, p.start), local.Doctor(t), local.Healthy(t),
+			local.Data(t), contextCommand(t), versionCommand(t),
 		}},
 		{"data", "Data in and out:", []*cobra.Command{
 			events.Command(t), transfer.Import(t), transfer.Catalog(t), transfer.Index(t), transfer.WordPress(t),
@@ -133,7 +133,8 @@ func speaks(cmd *cobra.Command) bool {
 		cmd = cmd.Parent()
 	}
 	switch cmd.Name() {
-	case "up", "demo", "data", "context", "plan", "version", "bench", "completion", "help", "__complete", "__completeNoDesc":
+	case "up", "serve", "demo", "data", "context", "plan", "version", "bench", "completion", "help",
+		"__complete", "__completeNoDesc":
 		return false
 	}
 	return true

@@ -68,11 +68,15 @@ func Open(dir string, join Merge, log *slog.Logger) (*Disk, error) {
 
 func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 	// Only its owner may read the folder: it holds keys, and data about persons.
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open the data folder: %w", err)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = checkContent(dir)
 	}
-	if err := checkContent(dir); err != nil {
-		return nil, err
+	if errors.Is(err, os.ErrPermission) {
+		return nil, notPermitted(dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the data folder: %w", err)
 	}
 	lock, err := lockFolder(fs, dir)
 	if err != nil {
@@ -107,14 +111,18 @@ func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 		return nil, fmt.Errorf("the data folder %s is on a file system that is mounted read-only: mount it writable, or "+
 			"copy the folder to another disk (%w: %w)", dir, errReadOnly, err)
 	case errors.Is(err, os.ErrPermission):
-		return nil, fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder "+
-			"(%w: %w)", dir, errReadOnly, err)
+		return nil, notPermitted(dir, err)
 	}
 	if _, made := errors.AsType[*os.PathError](err); made {
 		return nil, fmt.Errorf("make the lock of the data folder %s: %w", dir, err)
 	}
 	return nil, fmt.Errorf("the data folder %s is in use by another process: end that process, or use another folder "+
 		"(%w)", dir, err)
+}
+
+func notPermitted(dir string, err error) error {
+	return fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder "+
+		"(%w: %w)", dir, errReadOnly, err)
 }
 
 // openEngine opens the engine of a folder, and a new one twice: Pebble writes the first log of
@@ -152,7 +160,7 @@ func options(fs vfs.FS, join Merge, log *slog.Logger) *pebble.Options {
 func checkContent(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("open the data folder: %w", err)
+		return err
 	}
 	for _, e := range entries {
 		if e.Name() == formatFile {

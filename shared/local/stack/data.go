@@ -12,10 +12,12 @@ import (
 
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
 
+	"github.com/affinityengine/affinity/functions/console"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
 	"github.com/affinityengine/affinity/shared/local/emulator"
+	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/seal"
 )
@@ -27,6 +29,13 @@ const (
 	spaceMessages  disk.Space = 'm'
 	spaceTasks     disk.Space = 'q'
 	spaceCipher    disk.Space = 'k'
+	spaceHealth    disk.Space = 'h'
+)
+
+// Files of the data folder that hold secrets.
+const (
+	OperatorFile = "operator.token" // of Options.Operator
+	consoleFile  = "console.key"    // encrypts the sessions of the console
 )
 
 // cipherFile holds the key that encrypts the texts of parents.
@@ -70,6 +79,46 @@ func (s *Stack) keptTasks(workerURL string, header http.Header) *emulator.KeptTa
 		return nil
 	}
 	return &emulator.KeptTasks{Records: s.disk.Records(spaceTasks), Readdress: readdress}
+}
+
+// keptSecret returns a file of the data folder, which the first start fills with made.
+func (s *Stack) keptSecret(file string, made []byte) ([]byte, error) {
+	text, err := s.disk.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return made, s.disk.WriteFile(file, made)
+	}
+	return text, err
+}
+
+// keepOperator decides the operator's token.
+func (s *Stack) keepOperator(o Options) error {
+	if s.Operator = o.Operator; s.Operator != "" {
+		return nil
+	}
+	text, err := s.keptSecret(OperatorFile, []byte(operator.NewToken()+"\n"))
+	if err != nil {
+		return err
+	}
+	s.Operator = string(bytes.TrimSpace(text))
+	if err := operator.CheckToken(s.Operator); err != nil {
+		return fmt.Errorf("the file %s of the data folder: %w: write one, or remove the file, and the next start makes one",
+			OperatorFile, err)
+	}
+	return nil
+}
+
+// consoleSecret returns the secret of the console's sessions, which go on after a restart with the folder.
+func (s *Stack) consoleSecret() (console.Secret, error) {
+	made := console.NewSecret()
+	text, err := s.keptSecret(consoleFile, made[:])
+	if err == nil && len(text) != len(made) {
+		err = fmt.Errorf("the file %s of the data folder has %d bytes, want %d: remove it, and everybody logs in to the "+
+			"console again", consoleFile, len(text), len(made))
+	}
+	if err != nil {
+		return made, err
+	}
+	return console.Secret(text), nil
 }
 
 // cipher returns the cipher of parents. Its key lives in the data folder, if there is one,

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"crypto/subtle"
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -32,15 +33,11 @@ const localLife = 10 * time.Second
 
 // publicFunctions routes requests by the prefix of their path, as the load balancer
 // does.
-func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links *console.Links) http.Handler {
+func publicFunctions(b *Backends, w Watch, check *health, secret console.Secret,
+	links *console.Links) httpapi.Prefixes {
 	own := httpapi.NewRouter(b.Log)
-	measured := httpapi.NewRouter(b.Log)
-	measured.OwnOrigin = true
-	measured.Handle("/", func(w http.ResponseWriter, r *http.Request) error {
-		metrics.ServeHTTP(w, r)
-		return nil
-	})
-	own.Life, measured.Life = localLife, localLife
+	own.Life = localLife
+	own.Handle("GET /healthz", check.serve)
 	routes := console.API{
 		Ingest:     w.function("ingest", ingest.New(b.ForIngest())),
 		Imports:    w.function("imports", imports.New(b.ForImports())),
@@ -51,7 +48,7 @@ func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links
 		Admin:      w.function("admin", admin.New(b.ForAdmin())),
 		Segments:   w.function("segments", segments.New(b.ForSegments())),
 	}.Routes()
-	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: console.NewSecret(),
+	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: secret,
 		Ended: b.Config, Now: b.Now, Links: links})
 	return append(slices.Clone(routes), []httpapi.Prefix{
 		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
@@ -59,11 +56,20 @@ func publicFunctions(b *Backends, w Watch, metrics, operator http.Handler, links
 		{Prefix: "/client.js", Handler: docs.New(b.Log)},
 		{Prefix: "/client", Handler: docs.New(b.Log)},
 		{Prefix: "/health", Handler: docs.New(b.Log)},
-		{Prefix: "/local", Handler: operator},
-		{Prefix: "/metrics", Handler: measured},
 		{Prefix: "/console", Handler: pages},
 		{Prefix: "", Handler: firstPage(pages, own)},
 	}...)
+}
+
+// measured serves the metrics, not to web pages.
+func measured(log *slog.Logger, metrics http.Handler) http.Handler {
+	rt := httpapi.NewRouter(log)
+	rt.OwnOrigin, rt.Life = true, localLife
+	rt.Handle("/", func(w http.ResponseWriter, r *http.Request) error {
+		metrics.ServeHTTP(w, r)
+		return nil
+	})
+	return rt
 }
 
 // firstPage serves the console at /, and nothing else of it.

@@ -15,21 +15,32 @@ import (
 // DemoKey is a key that everybody knows. It is accepted on loopback only.
 const DemoKey = "demokey"
 
-// guardPublic protects the public functions of an engine on a developer's
-// machine, where keys may be known to everybody.
+// answered are the hosts and origins that an address answers.
+type answered int
+
+const (
+	thisMachine answered = iota // this machine, customers' hosts, and the pages of both
+	onlyHosts                   // customers' hosts, and the pages of all origins
+	everything
+)
+
+// guardPublic protects the public functions of an engine.
 //
-// On loopback every program of the machine can call, and so can every web page
-// that its browser shows. A page sends the origin that it came from, or, after
+// On a developer's machine keys may be known to everybody. On loopback every program of the machine
+// can call, and so can every web page that its browser shows. A page sends the origin that it came from, or, after
 // its name was made to resolve to loopback (DNS rebinding), its own host. So the
 // guard refuses hosts other than loopback and customers' hosts, and origins other
 // than loopback and those that the developer names.
 //
 // An address that other machines reach has hosts and origins that the engine
-// cannot know. There only keys protect the engine, see keysFor.
-func guardPublic(at net.Addr, customers auth.Hosts, origins []string, h http.Handler) http.Handler {
+// cannot know. There only keys protect the engine, see refuseDemoKey.
+func guardPublic(of answered, customers auth.Hosts, origins []string, h http.Handler) http.Handler {
 	refuse := func(*http.Request) (int, string) { return 0, "" }
-	if loopback(at) {
+	switch of {
+	case thisMachine:
 		refuse = func(r *http.Request) (int, string) { return refuseForeign(r, customers, origins) }
+	case onlyHosts:
+		refuse = func(r *http.Request) (int, string) { return refuseOtherHosts(r, customers) }
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status, why := refuse(r); status != 0 {
@@ -41,6 +52,16 @@ func guardPublic(at net.Addr, customers auth.Hosts, origins []string, h http.Han
 		r.Header.Set(auth.CustomerHeader, customers.Of(r.Host))
 		h.ServeHTTP(w, r)
 	})
+}
+
+// refuseOtherHosts returns a status other than 0 for hosts that are no customer's. Load balancers ask for the
+// health by address.
+func refuseOtherHosts(r *http.Request, customers auth.Hosts) (int, string) {
+	if customers.Has(r.Host) || r.URL.Path == "/healthz" {
+		return 0, ""
+	}
+	return http.StatusMisdirectedRequest, fmt.Sprintf("This engine does not answer for the host %.100q: call it by the "+
+		"host of your app, which its operator names with --host", r.Host)
 }
 
 // refuseForeign returns a status other than 0 if a request does not name this
@@ -78,14 +99,10 @@ func loopback(at net.Addr) bool {
 var errDemoKey error = fault.New(fault.Unauthenticated,
 	"The key %s is public, so only an engine on loopback accepts it", DemoKey)
 
-// keysFor makes every function refuse DemoKey at an address that other machines
-// reach. A folder or an emulator may hold the key from an engine that ran on
-// loopback. The authenticators refuse it, because it does not arrive in headers alone:
+// refuseDemoKey makes every function refuse DemoKey. A folder or an emulator may hold the key from an
+// engine that ran on loopback. The authenticators refuse it, because it does not arrive in headers alone:
 // the console reads it from a form.
-func (b *Backends) keysFor(at net.Addr) {
-	if loopback(at) {
-		return
-	}
+func (b *Backends) refuseDemoKey() {
 	b.Auth.Refuse(DemoKey, errDemoKey)
 	b.AuthSecured.Refuse(DemoKey, errDemoKey)
 }

@@ -24,7 +24,7 @@ var guarded = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.
 func TestGuardOnLoopback(t *testing.T) {
 	customers := auth.Hosts{"api.acme.example": "acme"}
 	for _, at := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
-		h := guardPublic(at, customers, []string{"http://shop.test:3000"}, guarded)
+		h := guardPublic(Options{}.answered(at), customers, []string{"http://shop.test:3000"}, guarded)
 		for _, test := range []struct {
 			name, host string
 			origins    []string
@@ -78,7 +78,7 @@ func TestGuardBeyondLoopback(t *testing.T) {
 		r.Host = "shop.example"
 		r.Header.Set("Origin", "https://shop.example")
 		w := httptest.NewRecorder()
-		guardPublic(at, nil, nil, guarded).ServeHTTP(w, r)
+		guardPublic(Options{}.answered(at), nil, nil, guarded).ServeHTTP(w, r)
 		if w.Code != 200 {
 			t.Errorf("%v: %d %s", at, w.Code, w.Body)
 		}

@@ -69,7 +69,7 @@ type Backends struct {
 func newBackends(base backend.Base, cipher config.Cipher, o Options, messages messaging,
 	tasks queue.Queue) *Backends {
 	keys := func(c *config.Cached) *auth.Authenticator {
-		return auth.New(c, auth.Environment{Hosts: o.Hosts}, base.Usage.Key)
+		return auth.New(c, auth.Environment{Hosts: o.Hosts, Forwarded: o.Forwarded}, base.Usage.Key)
 	}
 	b := &Backends{
 		Base: base, Below: config.Documents{Store: base.Documents, Keys: base.Keys}, Auth: keys(base.CachedConfig),

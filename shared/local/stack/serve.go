@@ -2,28 +2,43 @@ package stack
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// serve serves a listener until the stack closes. Requests in progress then have five
-// seconds to end, and are then canceled: a task may take minutes.
-func (s *Stack) serve(l net.Listener, h http.Handler) {
+// drainTime is how long requests in progress may go on when an engine ends.
+const drainTime = 5 * time.Second
+
+// idleTime is how long a connection stays open without a request: longer than load balancers keep theirs.
+const idleTime = 620 * time.Second
+
+// serve serves a listener until the stack closes, with TLS unless its configuration is nil. Requests in
+// progress then have drainTime to end, and are then canceled: a task may take minutes.
+func (s *Stack) serve(l net.Listener, secured *tls.Config, h http.Handler, log *slog.Logger) {
 	unused := unusedConns{conns: map[net.Conn]bool{}}
 	requests, cancelAll := context.WithCancel(context.Background())
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: unused.track,
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, ConnState: unused.track,
+		TLSConfig: secured, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
+	go func() {
+		if secured != nil {
+			done <- server.ServeTLS(l, "", "")
+			return
+		}
+		done <- server.Serve(l)
+	}()
 	s.onClose(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		defer time.AfterFunc(5*time.Second, cancelAll).Stop()
+		defer time.AfterFunc(drainTime, cancelAll).Stop()
 		unused.close()
 		err := server.Shutdown(ctx)
 		if served := <-done; !errors.Is(served, http.ErrServerClosed) {

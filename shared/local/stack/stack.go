@@ -16,20 +16,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/functions/console"
-	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
@@ -84,12 +83,21 @@ type Options struct {
 	// are server options of the in-process emulator.
 	AppProfile, ServingAppProfile string
 	Bigtable                      []grpc.ServerOption
-	// Operator is the operator's token, see package operator. Empty: a random one.
+	// Operator is the operator's token, see package operator. Empty: that of the folder, which the first start
+	// makes, or a random one.
 	Operator string
 	// Dedicated are the apps with a topic and queues of their own.
 	Dedicated config.Dedicated
 	// Hosts are customers' hosts, each with the app that it serves.
 	Hosts auth.Hosts
+	// Forwarded is how many addresses proxies append to X-Forwarded-For, see auth.Environment.
+	Forwarded int
+	// TLS is that of the public address. Nil: plain HTTP.
+	TLS *tls.Config
+	// Admin is where operators find their routes, metrics, profiles of the process, and whether it is
+	// ready: host:port of loopback, or unix:PATH. The public address then has none of it, and accepts
+	// no DemoKey. Empty: the public address has the routes and the metrics.
+	Admin string
 	// Origins are those of web pages of other machines that an engine on loopback answers,
 	// as browsers send them.
 	Origins []string
@@ -201,7 +209,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	}
 	o.Recompute.MovedAtOnce = cmp.Or(o.Recompute.MovedAtOnce, 1) // the database and clients share this machine
 	token := rand.Text()
-	s.Operator = cmp.Or(o.Operator, operator.NewToken())
+	door, err := s.startAdmin(o)
+	if err != nil {
+		return err
+	}
 	s.place = operator.Place{Project: Project, EventsTopic: EventsTopic, DeadLetterSubscription: DeadLetters,
 		Token: rand.Text(), Limits: o.limits()}
 	// Listen first, so that the emulators know the address of the private functions.
@@ -220,7 +231,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.checkClock(ctx, b); err != nil {
 		return errors.Join(err, private.Close())
 	}
-	s.serve(private, guard(token, privateFunctions(b, o.Watch)))
+	s.serve(private, nil, guard(token, privateFunctions(b, o.Watch)), o.Log)
 	if err := s.startBridges(ctx, o, pubsub, privateURL+processPath, authorization); err != nil {
 		return err
 	}
@@ -230,28 +241,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
-	public, err := net.Listen("tcp", address(o.Addr))
-	if err != nil {
-		return fmt.Errorf("public functions: %w", err)
-	}
-	b.keysFor(public.Addr())
-	s.URL = "http://" + reachable(public.Addr())
-	s.links = console.NewLinks(time.Now)
-	functions := publicFunctions(b, o.Watch, s.metrics,
-		operator.Handler(o.Log, s.Operator, s.place, operatedApps{auditlog.NewOperated(b.Config, auditlog.New(b.AuditLog())),
-			b.CachedConfig, b.Residents}, b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
-			operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config}), s.links)
-	s.serve(public, guardPublic(public.Addr(), o.Hosts, o.Origins, functions))
-	return nil
-}
-
-// reachable is an address at which a browser on this machine finds a listener. One on all
-// addresses, such as 0.0.0.0, has none of its own.
-func reachable(at net.Addr) string {
-	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
-	}
-	return at.String()
+	return s.servePublic(o, door)
 }
 
 // open opens the backends of the functions.
@@ -286,7 +276,7 @@ func (s *Stack) open(ctx context.Context, o Options, workerURL string, header ht
 	base.CountUsage()
 	s.onClose(func() error { base.Usage.Close(); return nil })
 	cipher, err := s.cipher()
-	if err != nil {
+	if err := errors.Join(err, s.keepOperator(o)); err != nil {
 		return messaging{}, err
 	}
 	s.Backends = newBackends(base, cipher, o, pubsub, tasks)

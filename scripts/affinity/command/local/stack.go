@@ -40,7 +40,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		Identity: identity,
 		Archive:  o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
-		Origins:    o.Origins,
+		Origins: o.Origins, Hosts: o.Hosts, Forwarded: o.Forwarded, TLS: o.TLS, Admin: o.Admin,
 		Regions:    o.Regions,
 		Tables:     o.Tables,
 		PackWindow: o.PackWindow,

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/operator"
 	"github.com/affinityengine/affinity/shared/score/schema"
+	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -45,6 +47,10 @@ type Options struct {
 	Tables        []string      // sets of tables for isolated apps
 	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
 	PackWindow    time.Duration // how long ingest waits for more requests of an app; 0: as deployed
+	Hosts         auth.Hosts    // which app each host serves; other hosts are refused if there are some
+	Forwarded     int           // how many proxies append to X-Forwarded-For
+	TLS           *tls.Config   // of the public address; nil: plain HTTP
+	Admin         string        // the operators' address; empty: the public one
 	Log           *slog.Logger
 }
 
@@ -123,6 +129,22 @@ func (f *upFlags) add(cmd *cobra.Command) {
 		"(default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
+	f.addEngine(cmd)
+	f.LayoutFlags.Add(cmd)
+	for _, name := range []string{"url", "key"} { // options refuses them
+		hide(cmd, name)
+	}
+}
+
+// hide defines a flag of the root once more, for a command that refuses it.
+func hide(cmd *cobra.Command, name string) {
+	cmd.Flags().String(name, "", "")
+	cmd.Flags().Lookup(name).Hidden = true
+}
+
+// addEngine defines the flags of every engine.
+func (f *upFlags) addEngine(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.archive, "archive", "",
 		"folder to write accepted events to, in files that import --archive restores")
 	flags.StringVar(&f.warehouse, "warehouse", "",
@@ -137,11 +159,6 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.packWindow, "pack-window", bus.DefaultWindow,
 		fmt.Sprintf("how long a request with events may wait for others of its app, to be processed with them: "+
 			"1ms to %s", bus.MaxWindow))
-	f.LayoutFlags.Add(cmd)
-	for _, name := range []string{"url", "key"} { // options refuses them
-		flags.String(name, "", "")
-		flags.Lookup(name).Hidden = true
-	}
 }
 
 // options checks the flags.
@@ -150,7 +167,7 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 		return Options{}, cli.Usagef("--url and --key name a running engine, but %s starts one: use --addr and "+
 			"--app ID:KEY", cmd.Name())
 	}
-	o := Options{Addr: f.addr, RetentionDays: f.retentionDays, Archive: f.archive, Warehouse: f.warehouse, Data: f.data,
+	o := Options{Addr: f.addr, RetentionDays: f.retentionDays,
 		KeepRetention: !cmd.Flags().Changed("retention-days")}
 	if f.data == "" && cmd.Flags().Changed("data") {
 		return o, cli.Usagef("--data must name a folder")
@@ -170,10 +187,7 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 		}
 		o.Now = time.UnixMilli(now).UTC()
 	}
-	if o.PackWindow = f.packWindow; o.PackWindow < time.Millisecond || o.PackWindow > bus.MaxWindow {
-		return o, cli.Usagef("--pack-window %s: must be 1ms to %s", o.PackWindow, bus.MaxWindow)
-	}
-	if err := f.regionOptions(&o); err != nil {
+	if err := f.engineOptions(&o); err != nil {
 		return o, err
 	}
 	if o.Origins, err = parseOrigins(f.origins); err != nil {
@@ -203,8 +217,11 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 	return o, checkAddr(o)
 }
 
-// regionOptions checks the flags of regions.
-func (f *upFlags) regionOptions(o *Options) error {
+// engineOptions checks the flags of every engine.
+func (f *upFlags) engineOptions(o *Options) error {
+	if o.PackWindow = f.packWindow; o.PackWindow < time.Millisecond || o.PackWindow > bus.MaxWindow {
+		return cli.Usagef("--pack-window %s: must be 1ms to %s", o.PackWindow, bus.MaxWindow)
+	}
 	for i, name := range f.regions {
 		if !config.ValidRegion(name) || slices.Contains(f.regions[:i], name) {
 			return cli.Usagef("--regions %s: %q must be 1 to 40 of a-z, 0-9 and -, and there once",
@@ -225,6 +242,7 @@ func (f *upFlags) regionOptions(o *Options) error {
 		return cli.Usagef("--request-limit %s: must be at least 1s", f.requestLimit)
 	}
 	o.Regions, o.Tables, o.RequestLimit = f.regions, f.tables, f.requestLimit
+	o.Archive, o.Warehouse, o.Data = f.archive, f.warehouse, f.data
 	return nil
 }
 
@@ -304,7 +322,11 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 		return nil
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: give another --addr, or end the process that serves there", err)
+		return fmt.Errorf("%w: give another address, or end the process that serves there", err)
+	}
+	if bind, ok := errors.AsType[*net.OpError](err); ok && errors.Is(bind, os.ErrPermission) {
+		return fmt.Errorf("%w: give a port above 1023, or let this user bind it (systemd: "+
+			"AmbientCapabilities=CAP_NET_BIND_SERVICE)", err)
 	}
 	if err != nil {
 		return err
@@ -318,9 +340,11 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 		fmt.Fprintf(t.Err, "the operator's token, for `affinity app` and `affinity replay` in another terminal: "+
 			"export %s=%s\n", operator.Variable, o.Operator)
 	}
-	if o.Data == "" {
+	switch {
+	case o.Admin != "": // it logs
+	case o.Data == "":
 		fmt.Fprintln(t.Err, "all data is in memory and ends with this process; --data DIR keeps it")
-	} else {
+	default:
 		fmt.Fprintf(t.Err, "all data is kept in %s\n", o.Data)
 	}
 	if _, err := fmt.Fprintf(t.Out, "ready %s\n", stack.URL()); err != nil {

@@ -1,0 +1,192 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/web/auth"
+	"github.com/affinityengine/affinity/shared/web/httpapi"
+)
+
+// serveFlags are the flags of serve as they were given.
+type serveFlags struct {
+	upFlags
+	certificates
+	hosts     []string
+	forwarded int
+	admin     string
+	level     string
+}
+
+// Serve returns the command serve, which starts an engine for production with start.
+func Serve(t *command.Tool, start Starter) *cobra.Command {
+	f := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the engine for production on one machine",
+		Long: "Run the engine of `affinity up --data` for production, in this process, until SIGTERM or Ctrl-C.\n" +
+			"It has no app and no key until `affinity app create` makes some. The operator's token is in the file\n" +
+			"operator.token of the folder, which only its owner may read; $AFFINITY_OPERATOR replaces it.\n" +
+			"The public address has TLS, with a certificate that it gets itself (--tls-host, by ACME's challenge\n" +
+			"tls-alpn-01: port 443 of the host must lead here) or yours (--tls-cert, --tls-key), or plain HTTP behind\n" +
+			"--forwarded proxies, or is on loopback.\n" +
+			"The operators' address (--admin) has the operator's routes, /metrics, /debug/pprof/, /readyz, and the API\n" +
+			"for the commands of this tool. GET /healthz of both says whether the engine can write and read.\n" +
+			"Logs are JSON, a line each, on standard error. The Go runtime keeps its memory below 80 % of the machine's\n" +
+			"or of the control group's, unless GOMEMLIMIT is set.",
+		Example: "  affinity serve --data /var/lib/affinity --tls-host shop.example.com\n" +
+			"  affinity serve --data /var/lib/affinity --forwarded 1\n" +
+			"  AFFINITY_OPERATOR=$(cat /var/lib/affinity/operator.token) affinity app create shop --url http://127.0.0.1:9090",
+		Args: cli.Subcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.options(cmd)
+			if err != nil {
+				return err
+			}
+			limitMemory(os.DirFS("/"), o.Log)
+			return serve(cmd.Context(), t, start, o, func(_ context.Context, s RunningStack) error {
+				o.Log.Info("ready", "url", s.URL(), "admin", adminURL(o.Admin), "data", o.Data,
+					"operator", operatorPlace(o))
+				return nil
+			}, false)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *serveFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "", "folder to keep everything in (required)")
+	flags.StringVar(&f.addr, "addr", "", "public address to serve on (default: :443 with TLS, or else 127.0.0.1:8080)")
+	flags.StringArrayVar(&f.names, "tls-host", nil,
+		"host to get a certificate for by ACME, kept in the folder (repeatable); this accepts the "+
+			"terms of the certificate authority")
+	flags.StringVar(&f.directory, "acme-directory", "",
+		"directory of the certificate authority (default: that of Let's Encrypt)")
+	flags.StringVar(&f.cert, "tls-cert", "",
+		"file of the certificate and its chain, as PEM; read again when it changes")
+	flags.StringVar(&f.key, "tls-key", "", "file of the certificate's key, as PEM")
+	flags.IntVar(&f.forwarded, "forwarded", 0,
+		"how many proxies in front append to X-Forwarded-For: as many of its entries are believed")
+	flags.StringArrayVar(&f.hosts, "host", nil, "host and the app that it serves, as acme.example.com=acme (repeatable); "+
+		"then all other hosts are refused")
+	flags.StringVar(&f.admin, "admin", "127.0.0.1:9090", "operators' address: host:port of loopback, or unix:/path")
+	flags.StringVar(&f.level, "log-level", "info", "least level of the logs: debug, info, warn, error")
+	f.addEngine(cmd)
+	for _, name := range []string{"url", "app", "key", "key-file"} {
+		hide(cmd, name)
+	}
+}
+
+// options checks the flags.
+func (f *serveFlags) options(cmd *cobra.Command) (o Options, err error) {
+	for _, name := range []string{"url", "app", "key", "key-file"} {
+		if cmd.Flags().Changed(name) {
+			return o, cli.Usagef("--%s is about a running engine, but serve starts one: use --addr, and make apps with "+
+				"`affinity app create`", name)
+		}
+	}
+	if f.data == "" {
+		return o, cli.Usagef("serve keeps everything in a folder: name it with --data DIR")
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.level)); err != nil {
+		return o, cli.Usagef("--log-level %q: must be debug, info, warn or error", f.level)
+	}
+	o.Log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	if err := f.engineOptions(&o); err != nil {
+		return o, err
+	}
+	if o.Hosts, err = parseHosts(f.hosts); err != nil {
+		return o, err
+	}
+	if o.Forwarded = f.forwarded; o.Forwarded < 0 || o.Forwarded > 10 {
+		return o, cli.Usagef("--forwarded %d: must be 0 (no proxy) to 10", o.Forwarded)
+	}
+	if o.Admin = f.admin; !validAdmin(o.Admin) {
+		return o, cli.Usagef("--admin %q must be host:port of loopback, such as 127.0.0.1:9090, or unix:/path of a socket",
+			o.Admin)
+	}
+	if o.Operator = os.Getenv(operator.Variable); o.Operator != "" {
+		if err := operator.CheckToken(o.Operator); err != nil {
+			return o, cli.Usagef("%v", err)
+		}
+	}
+	if o.TLS, err = f.config(o.Data, o.Log); err != nil {
+		return o, err
+	}
+	return o, f.address(&o)
+}
+
+// address decides the public address, which shows no key on the way.
+func (f *serveFlags) address(o *Options) error {
+	if o.Addr = f.addr; o.Addr == "" {
+		if o.Addr = "127.0.0.1:8080"; o.TLS != nil {
+			o.Addr = ":443"
+		}
+	}
+	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
+		return cli.Usagef("--addr %q must be host:port: %v", o.Addr, err)
+	}
+	if o.TLS == nil && o.Forwarded == 0 && !httpapi.Loopback(o.Addr) {
+		return cli.Usagef("--addr %s can be reached from other machines, and plain HTTP shows keys on the way: give "+
+			"--tls-host, or --tls-cert and --tls-key, or --forwarded 1 behind a proxy with TLS", o.Addr)
+	}
+	return nil
+}
+
+var hostForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+
+// parseHosts reads texts such as acme.example.com=acme.
+func parseHosts(texts []string) (auth.Hosts, error) {
+	hosts := auth.Hosts{}
+	for _, text := range texts {
+		host, app, _ := strings.Cut(text, "=")
+		host = strings.ToLower(host)
+		switch {
+		case !hostForm.MatchString(host) || len(host) > 253 || !config.ValidAppID(app):
+			return nil, cli.Usagef("--host %q must be HOST=APP, such as acme.example.com=acme, without scheme and port", text)
+		case hosts[host] != "":
+			return nil, cli.Usagef("--host %s: the host serves app %s already: name it once", text, hosts[host])
+		}
+		hosts[host] = app
+	}
+	return hosts, nil
+}
+
+func validAdmin(at string) bool {
+	if path, socket := strings.CutPrefix(at, "unix:"); socket {
+		return filepath.IsAbs(path)
+	}
+	_, _, err := net.SplitHostPort(at)
+	return err == nil && httpapi.Loopback(at)
+}
+
+func adminURL(at string) string {
+	if strings.HasPrefix(at, "unix:") {
+		return at
+	}
+	return (&url.URL{Scheme: "http", Host: at}).String()
+}
+
+// operatorPlace says where the operator's token is.
+func operatorPlace(o Options) string {
+	if o.Operator != "" {
+		return "$" + operator.Variable
+	}
+	return filepath.Join(o.Data, stack.OperatorFile)
+}
