@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -110,8 +111,14 @@ func (p *process) stack() *stack.Stack { return &stack.Stack{URL: p.url} }
 
 func startProcess(t *testing.T, environment []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], append([]string{"up", "--addr", "127.0.0.1:0"}, args...)...)}
-	p.cmd.Env, p.cmd.Stderr = environment, os.Stderr
+	return startTool(t, environment, os.Stderr, append([]string{"up", "--addr", "127.0.0.1:0"}, args...)...)
+}
+
+// startTool starts a command that serves an engine.
+func startTool(t *testing.T, environment []string, stderr io.Writer, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], args...)}
+	p.cmd.Env, p.cmd.Stderr = environment, stderr
 	out, err := p.cmd.StdoutPipe()
 	must(t, err)
 	must(t, p.cmd.Start())
