@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ type certificates struct {
 	names     []string
 	directory string
 	cert, key string
+	client    *http.Client // asks the authority; nil: the usual one
 }
 
 // config returns the configuration of TLS; nil if no flag asks for it.
@@ -54,7 +56,7 @@ func (c certificates) byACME(data string) (*tls.Config, error) {
 	m := &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(filepath.Join(data, "acme")),
 		HostPolicy: autocert.HostWhitelist(c.names...)}
 	if c.directory != "" {
-		m.Client = &acme.Client{DirectoryURL: c.directory}
+		m.Client = &acme.Client{DirectoryURL: c.directory, HTTPClient: c.client}
 	}
 	return m.TLSConfig(), nil
 }
