@@ -3,7 +3,7 @@
 // imports history, reads profiles, sets strategies, creates apps and keys, replays
 // dead letters and measures.
 //
-// `up` and `demo` start an engine in this process. `app` and `replay` use Firestore
+// `up`, `serve` and `demo` start an engine in this process. `app` and `replay` use Firestore
 // and Pub/Sub with the operator's credentials. Every other command speaks HTTP to a
 // running engine.
 //

@@ -221,8 +221,8 @@ func (t *Tool) ReadFile(path string) ([]byte, error) {
 func OperatorClient(t *Tool) (*operator.Client, error) {
 	token := os.Getenv(operator.Variable)
 	if token == "" {
-		return nil, cli.Usagef("for an engine of `affinity up` set %s to the operator's token that it printed; for "+
-			"a deployed engine give --project",
+		return nil, cli.Usagef("for an engine of `affinity up` set %s to the operator's token that it printed, "+
+			"for one of `affinity serve` to that in its folder; for a deployed engine give --project",
 			operator.Variable)
 	}
 	c, err := operator.NewClient(t.URL, token)

@@ -89,11 +89,11 @@ func (c *Client) explain(refusal *api.Error) error {
 		return config.ErrExists
 	case refusal.Status == http.StatusUnauthorized:
 		return fmt.Errorf("the engine at %s has another operator's token: set %s to the one that its `affinity up` "+
-			"printed or was started with",
+			"printed or was started with, or that is in the folder of its `affinity serve`",
 			c.http.URL(), Variable)
 	case refusal.Status == http.StatusNotFound:
 		return fmt.Errorf("the engine at %s has no routes for its operator: it is not one of `affinity up` on this "+
-			"machine (for a deployed engine give --project)",
+			"machine (of `affinity serve` give its --admin address, for a deployed engine give --project)",
 			c.http.URL())
 	}
 	return refusal

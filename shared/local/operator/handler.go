@@ -40,7 +40,7 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, reader usa
 }
 
 const refused = "This path needs the operator's token, as `authorization: Bearer TOKEN`: `affinity up` prints " +
-	"it, or takes it from " + Variable
+	"it, `affinity serve` has it in its folder, and both take it from " + Variable
 
 // local reports whether a program of this machine sent the request. A browser
 // says with Origin which page did.

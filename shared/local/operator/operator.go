@@ -1,5 +1,5 @@
-// Package operator is the operator's way into an engine of `affinity up`. A
-// deployed engine has none of it: there the operator has credentials of Google
+// Package operator is the operator's way into an engine of `affinity up` or
+// `affinity serve`. A deployed engine has none of it: there the operator has credentials of Google
 // Cloud.
 //
 // Handler serves the routes below /local, Client calls them. Both halves are
@@ -16,7 +16,7 @@ import (
 )
 
 // Variable is the environment variable that holds the operator's token, for
-// `affinity up` and for the commands that call it.
+// `affinity up` and `affinity serve`, and for the commands that call it.
 const Variable = "AFFINITY_OPERATOR"
 
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,200}$`)

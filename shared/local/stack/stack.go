@@ -1,10 +1,10 @@
 // Package stack runs the whole engine in one process: every function as it is
 // deployed, over in-process emulators of Bigtable, Pub/Sub, Cloud Tasks and
 // Firestore, or over the official emulators if their environment variables are
-// set. It also takes the part of Cloud Scheduler. Development, demonstrations and
-// end-to-end tests use it.
+// set. It also takes the part of Cloud Scheduler. Development, demonstrations, end-to-end tests
+// and production on one machine use it.
 //
-// Public functions listen on one address. Private functions listen on another,
+// Public functions listen on one address, and operators may have another (Options.Admin). Private functions listen on another,
 // on loopback, behind a random token that only the emulators know. In-process
 // emulators listen on loopback too and ask for a token of their own, which only
 // the operator learns: other processes of the machine can reach these ports. They

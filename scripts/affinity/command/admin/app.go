@@ -44,7 +44,8 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 			"context add --from-terraform`\n" +
 			"made, or of --project, --database, --keys-database and --instance, which have no defaults. For an engine of " +
 			"`affinity up` at --url set\n" +
-			"AFFINITY_OPERATOR to the operator's token that it printed. --project takes precedence, then the context; " +
+			"AFFINITY_OPERATOR to the operator's token that it printed, of `affinity serve` to that in its folder, with its\n" +
+			"--admin address as --url. --project takes precedence, then the context; " +
 			"GOOGLE_CLOUD_PROJECT\n" +
 			"and FIRESTORE_EMULATOR_HOST count only without AFFINITY_OPERATOR and --url.",
 	})
