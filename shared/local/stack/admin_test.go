@@ -2,10 +2,12 @@ package stack_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,5 +182,29 @@ func TestSecretsSurviveARestart(t *testing.T) {
 			t.Errorf("with a wrong %s: %v, want %q", file, err, says)
 		}
 		must.Succeed(t, os.WriteFile(path, right, 0o600))
+	}
+}
+
+// The public address has TLS, the operators' one does not. A client that speaks plain HTTP is refused.
+func TestPublicAddressWithTLS(t *testing.T) {
+	known := httptest.NewUnstartedServer(nil) // for its certificate and a client that trusts it
+	known.EnableHTTP2 = true
+	known.StartTLS()
+	defer known.Close()
+	s := serving(t, stack.Options{TLS: &tls.Config{Certificates: known.TLS.Certificates}})
+	answer, err := known.Client().Get(s.URL + "/healthz")
+	must.Succeed(t, err)
+	defer answer.Body.Close()
+	if !strings.HasPrefix(s.URL, "https://") || answer.StatusCode != 200 || answer.ProtoMajor != 2 {
+		t.Errorf("%s: %d by %s, want 200 by HTTP/2", s.URL, answer.StatusCode, answer.Proto)
+	}
+	if code, _ := get(t, known.Client(), s.URL+"/1/strategies/personalization", credentials("shop", ownKey)...); code != 200 {
+		t.Errorf("with a key: %d, want 200", code)
+	}
+	if code, _ := get(t, http.DefaultClient, strings.Replace(s.URL, "https:", "http:", 1)+"/healthz"); code != 400 {
+		t.Errorf("plain HTTP: %d, want 400", code)
+	}
+	if code, _ := get(t, s.operators(), "http://localhost/readyz"); code != 200 {
+		t.Errorf("the operators' address: %d, want 200", code)
 	}
 }
