@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/functions/admin"
 	"github.com/affinityengine/affinity/functions/catalog"
@@ -25,6 +26,7 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/recommend"
 	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // walks are what users of a shop looked at, one object a minute.
@@ -266,5 +268,39 @@ func TestRecommendRefuses(t *testing.T) {
 	want := `{` + id + `,"items":[{"objectID":"blue"}]}`
 	if _, got := functiontest.Call(h, "search", "POST", "/1/recommend", `{"model":"for-you","index":"i","limit":1,`+id+`}`); got != want {
 		t.Errorf("the order of a page: %s, want %s", got, want)
+	}
+}
+
+// The newest objects come in, however many others there are, if a feed goes by their date.
+func TestRecommendNew(t *testing.T) {
+	s := functiontest.Start(t)
+	fresh := strategy.PlainRanking()
+	fresh.Freshness.Attribute, *fresh.Freshness.Weight = "at", 100
+	functiontest.SetStrategy(t, s, strategy.Strategy{PersonalizationImpact: 50, Ranking: fresh})
+	now := s.Backends.Now()
+	all := []store.Object{
+		{ID: "zold", Record: fmt.Appendf(nil, `{"at":%d}`, now.Add(-48*time.Hour).UnixMilli())},
+		{ID: "znew", Record: fmt.Appendf(nil, `{"at":%d}`, now.Add(-time.Hour).UnixMilli())},
+		{ID: "zsoon", Record: fmt.Appendf(nil, `{"at":%d}`, now.Add(time.Hour).UnixMilli())},
+	}
+	for i := range 1100 {
+		all = append(all, store.Object{ID: objectID(i), Record: []byte("{}")})
+	}
+	must.Succeed(t, s.Backends.Store.Catalog.PutObjects(t.Context(), functiontest.App, "i", all, "at"))
+	const body = `{"model":"for-you","index":"i","limit":3}`
+	if got, want := recommended(t, rank.New(s.Backends.ForRank()), body), "product-000000 catalog, product-000001 catalog, product-000002 catalog"; got != want {
+		t.Errorf("without a feed: got %s, want %s", got, want)
+	}
+	setFeed(t, s, "news", `{"index":"i","date":"at"}`)
+	h := rank.New(s.Backends.ForRank())
+	for body, want := range map[string]string{
+		body: "znew new, zold new, product-000000 catalog",
+		`{"model":"for-you","index":"i","limit":1,"exclude":["znew"]}`: "zold new",
+		`{"model":"next","objectIDs":["zold"],"index":"i","limit":1}`:  "product-000000 catalog",
+		`{"model":"for-you","index":"empty","limit":1}`:                "",
+	} {
+		if got := recommended(t, h, body); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
 	}
 }

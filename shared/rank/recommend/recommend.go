@@ -5,7 +5,8 @@
 //	related   those, and objects that the same users turn to
 //	together  objects that stand in baskets with the given ones
 //	trending  objects that have more events than before
-//	for-you   what next, related and pairs say of the objects of the user's session
+//	for-you   what next, related and pairs say of the objects of the user's session, what is
+//	          new by the date of the strategy's freshness, and what is popular
 //
 // A link of an object counts as in a ranking: a pair and a sequence as often as it occurs
 // for each event of the object, and what the same users turn to by its weight, halved for
@@ -44,6 +45,7 @@ var Models = []Model{Related, Together, Next, Trending, ForYou}
 
 // The sources of entries beside the names of the features pairs, sequence and neighbours.
 const (
+	New     = "new"     // the objects with the newest dates
 	Popular = "popular" // the objects with the most events
 	bought  = "bought"  // baskets
 	Rising  = "trending"

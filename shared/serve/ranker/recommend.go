@@ -3,13 +3,10 @@ package ranker
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/affinityengine/affinity/shared/app/config"
-	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/catalog/where"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -64,6 +61,13 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 	pool.Add(poolSize, recommend.Linked(r.Model, links)...)
 	if r.Model == recommend.Trending {
 		pool.Add(poolSize, recommend.OfTrends(in.statistics.rising)...)
+	}
+	if r.Model == recommend.ForYou {
+		newest, err := o.newest(ctx, in.user.App, r.Index)
+		if err != nil {
+			return Recommended{}, err
+		}
+		pool.Add(poolSize+fillStep, recommend.From(recommend.New, newest)...)
 	}
 	p := &picker{o: o, app: in.user.App, request: r, in: in, pool: pool}
 	if err := p.take(ctx, pool.Entries); err != nil {
@@ -205,7 +209,7 @@ func (p *picker) fillUp(ctx context.Context) (groups []int, err error) {
 	if len(p.candidates) >= p.request.Limit {
 		return groups, nil
 	}
-	ids, err := p.o.first.of(ctx, p.app.ID, p.request.Index)
+	ids, err := p.o.lists.of(ctx, listName{indexName{p.app.ID, p.request.Index}, ""})
 	if err != nil {
 		return nil, err
 	}
@@ -258,42 +262,4 @@ func (p *picker) order(ctx context.Context, a asked, in input, groups []int) (Re
 		out.Sources[i] = p.sources[item.Candidate]
 	}
 	return out, nil
-}
-
-// firstObjects are the first objects of indexes, which fill up recommendations where there
-// are no statistics yet.
-type firstObjects struct {
-	store *store.Store
-	cache cache.Reads[indexName, []string]
-}
-
-func newFirstObjects(s *store.Store, now func() time.Time) *firstObjects {
-	return &firstObjects{s, cache.NewReads(cache.Options[indexName, []string]{
-		Bytes: namesBytes, Fresh: checkEvery, Ahead: true, Stale: objectStale, Wait: objectWait, Now: now,
-		Own: func(n indexName) indexName { return indexName{n.app, strings.Clone(n.index)} },
-		Size: func(n indexName, ids []string) int {
-			size := len(n.app) + len(n.index)
-			for _, id := range ids {
-				size += 16 + len(id)
-			}
-			return size
-		},
-	})}
-}
-
-func (f *firstObjects) of(ctx context.Context, app, index string) ([]string, error) {
-	return f.cache.One(ctx, indexName{app, index}, cache.Ask[indexName, []string]{Group: app,
-		Load: func(ctx context.Context, names []indexName) (map[indexName][]string, error) {
-			var ids []string
-			err := f.store.Catalog.ScanObjectIDs(ctx, names[0].app, names[0].index, func(id string) error {
-				if ids = append(ids, id); len(ids) == maxPopular {
-					return errRead
-				}
-				return nil
-			})
-			if err == errRead {
-				err = nil
-			}
-			return map[indexName][]string{names[0]: ids}, err
-		}})
 }

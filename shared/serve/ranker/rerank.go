@@ -79,7 +79,7 @@ type Orderer struct {
 	objects    *objects
 	statistics *statistics
 	names      *names
-	first      *firstObjects
+	lists      *lists
 	strategies cache.Map[strategyKey, *prepared]
 }
 
@@ -105,7 +105,7 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 		profiles: profiles, config: c, now: now, strategies: cache.New[strategyKey, *prepared](keptStrategies),
 		// Caches go by the clock of the machine, like that of the configuration.
 		objects: newObjects(s, c, log, time.Now), statistics: newStatistics(s, log, time.Now), names: newNames(s, time.Now),
-		first: newFirstObjects(s, time.Now),
+		lists: newLists(s, now, time.Now),
 	}
 }
 
