@@ -98,8 +98,8 @@ func TestRecommend(t *testing.T) {
 		`{"model":"next",` + i + `,"objectIDs":["tv"],"limit":3}`: "stand sequence, cable popular, case1 popular",
 		// The user likes Samsung, so case2 comes before case1.
 		`{"model":"next",` + i + `,"objectIDs":["phone"],"userToken":"u7","impact":90,"limit":2}`: "case2 sequence, case1 sequence",
-		`{"model":"for-you",` + i + `,"userToken":"u7","limit":2}`:                                "case2 popular, tv popular",
-		`{"model":"for-you",` + i + `,"userToken":"u7","limit":1,"seen":"exclude"}`:               "case2 popular",
+		`{"model":"for-you",` + i + `,"userToken":"u7","limit":2}`:                                "case2 likes, tv likes",
+		`{"model":"for-you",` + i + `,"userToken":"u7","limit":1,"seen":"exclude"}`:               "case2 likes",
 		`{"model":"for-you",` + i + `,"limit":2,"where":"brand:Anker"}`:                           "cable popular, stand popular",
 		`{"model":"for-you",` + i + `,"limit":9,"where":"price < 30"}`:                            "tv popular",
 		`{"model":"for-you",` + i + `,"limit":9,"where":{"not":{"filter":"price < 50"}}}`:         "cable popular, case1 popular, case2 popular, phone popular, stand popular",
@@ -193,6 +193,38 @@ func TestRecommendEqualsDefinition(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s of %v:\n got %v\nwant %v", model, given, got, want)
 			}
+		}
+	}
+}
+
+// A filter that only objects with few events have fills up an answer, too.
+func TestRecommendOfARareFilter(t *testing.T) {
+	s := functiontest.Start(t)
+	functiontest.SetStrategy(t, s, strategy.Strategy{PersonalizationImpact: 50, Ranking: strategy.PlainRanking()})
+	const objects = 2500
+	w := s.Backends.Store.Crowd.NewCrowdWriter(t.Context(), store.CrowdRef{App: functiontest.App, Index: "i", Generation: "g1"})
+	counts := make([]crowd.Counted, objects)
+	all := make([]store.Object, objects)
+	for i := range counts {
+		counts[i] = crowd.Counted{ObjectID: objectID(i), Count: float64(objects - i)}
+		all[i] = store.Object{ID: objectID(i), Record: []byte("{}")}
+	}
+	rare := event.Filter{Facet: "brand", Value: "Rare"}
+	for _, i := range []int{2000, 2400} { // behind the first thousand by count, and by objectID
+		all[i].Filters.Filters = []event.Filter{rare}
+	}
+	must.Succeed(t, w.Counts(0, slices.Collect(crowd.PackCounts(counts))))
+	must.Succeed(t, w.Liked(rare, crowd.AppendLiked(nil, []crowd.Scored{{ObjectID: objectID(2000), Score: 500}, {ObjectID: objectID(2400), Score: 100}})))
+	must.Succeed(t, w.Flush())
+	must.Succeed(t, s.Backends.Store.Catalog.PutObjects(t.Context(), functiontest.App, "i", all))
+	_, err := crowd.SwapManifest(t.Context(), s.Backends.Store.Crowd, functiontest.App, "i", nil, crowd.Manifest{Current: crowd.Generation{
+		Name: "g1", AsOf: s.Backends.Now().UnixMilli(), Objects: objects, Share: 1}})
+	must.Succeed(t, err)
+	h := rank.New(s.Backends.ForRank())
+	for _, model := range []string{`"for-you"`, `"trending"`, `"related","objectIDs":["product-000001"]`} {
+		body := `{"model":` + model + `,"index":"i","where":"brand:Rare AND NOT brand:None","limit":5}`
+		if got, want := recommended(t, h, body), "product-002000 popular, product-002400 popular"; got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
 }

@@ -74,9 +74,10 @@ type RecommendAnswer struct {
 type RecommendedItem struct {
 	ObjectID string `json:"objectID"`
 	// Source is what brought the object in: sequence, neighbours, pairs or bought, the crowd's
-	// links from the given objects or from those that the user has seen; trending; new;
-	// popular; or catalog, an object of the index that fills up the answer where those with
-	// events are too few.
+	// links from the given objects or from those that the user has seen; likes, it has many
+	// events among the objects of a filter that the user likes; trending; new; popular; or
+	// catalog, an object of the index that fills up the answer where those with events are too
+	// few.
 	Source   string        `json:"source"`
 	Score    float64       `json:"score"`
 	Features []RankFeature `json:"features,omitzero"`

@@ -27,6 +27,7 @@ const (
 	crowdCounts      = "c"
 	crowdFrequencies = "f"
 	crowdObject      = "o"
+	crowdLiked       = "l"
 	crowdHeader      = "h"
 	crowdRun         = "r"
 )

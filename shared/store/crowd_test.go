@@ -69,6 +69,7 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 		Counts: map[string]float64{}, Frequencies: map[event.Filter]int{{Facet: "brand", Value: "Acme"}: 3},
 		HalfLife: 9, Objects: 3, Events: 2, Users: 1,
 	}
+	liked := map[event.Filter]string{{Facet: "a", Value: "b,c"}: "one", {Facet: "a,b", Value: "c"}: "two"}
 	objects := map[string]crowd.Object{}
 	write := func(ref store.CrowdRef) {
 		w := s.Crowd.NewCrowdWriter(ctx, ref)
@@ -87,6 +88,9 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 		}
 		for cell := range crowd.PackFrequencies(want.Frequencies) {
 			must.Succeed(t, w.Frequencies(0, cell))
+		}
+		for f, objects := range liked {
+			must.Succeed(t, w.Liked(f, []byte(objects+ref.Generation)))
 		}
 		must.Succeed(t, w.RunHeader("run1", []byte("header")))
 	}
@@ -114,6 +118,11 @@ func testCrowdGenerations(t *testing.T, s fixture) {
 	wantPairs := map[string]crowd.Object{"sku,2-4": objects["sku,2-4"], "sku,0-0": objects["sku,0-0"]}
 	if diff := cmp.Diff(wantPairs, pairs); diff != "" || err != nil {
 		t.Errorf("pairs %v (-written +read):\n%s", err, diff)
+	}
+	lists, err := s.Crowd.ReadCrowdLiked(ctx, ref, []event.Filter{{Facet: "a,b", Value: "c"}, {Facet: "a", Value: "b"}, {Facet: "a", Value: "b,c"}})
+	wantLists := map[event.Filter][]byte{{Facet: "a", Value: "b,c"}: []byte("oneg2"), {Facet: "a,b", Value: "c"}: []byte("twog2")}
+	if diff := cmp.Diff(wantLists, lists); diff != "" || err != nil {
+		t.Errorf("objects of filters %v (-written +read):\n%s", err, diff)
 	}
 	var runs []string
 	err = s.Crowd.ScanCrowdRuns(ctx, ref, 1, 3, func(bucket int, run string, cells [][]byte) error {
@@ -160,8 +169,8 @@ func testCrowdDrops(t *testing.T, s fixture, ref store.CrowdRef) {
 		t.Error(err)
 	}
 	want := []string{
-		"shoes%2C+red,g2,c", "shoes%2C+red,g2,f", "shoes%2C+red,g2,o",
-		"shoes,g2,c", "shoes,g2,f", "shoes,g2,h", "shoes,g2,o", "shoes,g2,r",
+		"shoes%2C+red,g2,c", "shoes%2C+red,g2,f", "shoes%2C+red,g2,l", "shoes%2C+red,g2,o",
+		"shoes,g2,c", "shoes,g2,f", "shoes,g2,h", "shoes,g2,l", "shoes,g2,o", "shoes,g2,r",
 	}
 	if diff := cmp.Diff(want, rows()); diff != "" {
 		t.Errorf("rows after the drop of g1 (-want +got):\n%s", diff)

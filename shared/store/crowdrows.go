@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
+
+	"github.com/affinityengine/affinity/shared/event"
 )
 
 // CrowdRef names a generation of the statistics of an index.
@@ -47,8 +50,20 @@ func (s Crowd) ReadCrowdIndex(ctx context.Context, ref CrowdRef, counts, frequen
 // ReadCrowdObjects reads the pairs of objects in one request. It returns no entry
 // for an object without statistics.
 func (s Crowd) ReadCrowdObjects(ctx context.Context, ref CrowdRef, objectIDs []string) (map[string][]byte, error) {
-	found, byKey := make(map[string][]byte, len(objectIDs)), make(map[string]string, len(objectIDs))
-	for _, keys := range keyChunks(objectIDs, func(id string) string { return ref.key(crowdObject, id) }, byKey) {
+	return readCrowd(ctx, s.db, ref, objectIDs, func(id string) string { return ref.key(crowdObject, id) })
+}
+
+// ReadCrowdLiked reads the objects of filters in one request. It returns no entry for a filter
+// without any.
+func (s Crowd) ReadCrowdLiked(ctx context.Context, ref CrowdRef, f []event.Filter) (map[event.Filter][]byte, error) {
+	return readCrowd(ctx, s.db, ref, f, func(f event.Filter) string { return ref.key(crowdLiked, likedName(f)) })
+}
+
+// readCrowd reads the rows of items by key, and returns those that exist.
+func readCrowd[T comparable](ctx context.Context, s *Store, ref CrowdRef, items []T,
+	key func(T) string) (map[T][]byte, error) {
+	found, byKey := make(map[T][]byte, len(items)), make(map[string]T, len(items))
+	for _, keys := range keyChunks(items, key, byKey) {
 		err := s.scanCrowd(ctx, ref, keys, func(key string, cells []bigtable.ReadItem) error {
 			for _, cell := range cells {
 				found[byKey[key]] = cell.Value
@@ -112,6 +127,14 @@ func (w *CrowdWriter) write(kind, name string, cells [][]byte) error {
 // Object writes the pairs of an object.
 func (w *CrowdWriter) Object(id string, pairs []byte) error {
 	return w.write(crowdObject, id, [][]byte{pairs})
+}
+
+// likedName returns the part of a key that names a filter. The value stands last.
+func likedName(f event.Filter) string { return url.QueryEscape(f.Facet) + "," + f.Value }
+
+// Liked writes the objects that users turn to most of those that carry a filter.
+func (w *CrowdWriter) Liked(f event.Filter, objects []byte) error {
+	return w.write(crowdLiked, likedName(f), [][]byte{objects})
 }
 
 // Counts writes the packed counts of the objects of a bucket.

@@ -36,6 +36,7 @@
 //	         app,index,                                n:n names of the index's generations of crowd statistics
 //	         app,index,<generation>,c|f,<n>            g:g decayed counts of objects, document frequencies
 //	         app,index,<generation>,o,objectID         g:g an object's pairs
+//	         app,index,<generation>,l,<facet>,<value>  g:g the most counted objects of a filter
 //	         app,index,<generation>,h|r,...            g:... what a job has counted until it has merged it
 //	segments app,manifest                             m:m the parts that queries read (see shared/rank/segment)
 //	         app,f,<generation>,<user>                 d:d a part of a generation that is being built, by its first user

@@ -141,12 +141,14 @@ var decoders = map[string]func([]byte) error{
 	"parts":       func(b []byte) error { _, err := readParts(b); return err },
 	"counts":      func(b []byte) error { return new(crowd.Index).AddCounts(b) },
 	"frequencies": func(b []byte) error { return new(crowd.Index).AddFrequencies(b) },
+	"liked":       func(b []byte) error { _, err := crowd.ParseLiked(b); return err },
 }
 
 // stored are examples of each stored form.
 func stored() map[string][]byte {
 	values := map[string][]byte{
 		"object": crowd.Object{Events: 3, Links: [crowd.Kinds][]crowd.Pair{{{ObjectID: "b", Count: 2}}, {{ObjectID: "c", Count: 2520}}}, Bound: 1}.AppendBinary(nil),
+		"liked":  crowd.AppendLiked(nil, []crowd.Scored{{ObjectID: "a", Score: 2}, {ObjectID: "b", Score: 1}}),
 		"parts": crowd.AppendParts(nil, []crowd.Partial{
 			{ObjectID: "a", Events: 3, Count: 1.5, Links: [crowd.Kinds]crowd.Listed{{Pairs: []crowd.Pair{{ObjectID: "a1", Count: 2}, {ObjectID: "b", Count: 1}}}}},
 			{ObjectID: "b", Events: 1, Count: 1, Own: 5, Links: [crowd.Kinds]crowd.Listed{{Dropped: 4}}},

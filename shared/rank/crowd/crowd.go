@@ -74,7 +74,7 @@ type Index struct {
 	Counts  map[string]float64
 	Highest float64 // of Counts
 	// Risen are objects whose counts rise: Rising lists the first of them.
-	Risen []Rising
+	Risen []Scored
 	// Objects is the number of objects in the catalog; Frequencies says how many
 	// of them carry each filter: the document frequency. Filters are as the
 	// catalog has them, without aliases.

@@ -8,7 +8,7 @@ import (
 )
 
 // FilterBytes is how much memory the document frequencies of an index may take while
-// they are counted, by the estimate of Index.Size. Statistics of much more are too large
+// they are counted, and as much its Likes, by the estimate of Index.Size. Statistics of much more are too large
 // for the functions that read them.
 const FilterBytes = 64 << 20
 
@@ -53,16 +53,22 @@ func (c *FilterCounter) forget() {
 	for f, n := range c.counts {
 		sizes[n] += filterSize(f)
 	}
-	highest := 0 // of those to forget
-	for _, n := range slices.Sorted(maps.Keys(sizes)) {
-		if c.bytes <= c.most/2 {
-			break
-		}
-		c.bytes -= sizes[n]
-		highest = n
-	}
+	highest := rarest(sizes, &c.bytes, c.most)
 	maps.DeleteFunc(c.counts, func(_ event.Filter, n int) bool { return n <= highest })
 	c.bound += highest
+}
+
+// rarest returns the highest count of what to forget, so that at most half of the bytes
+// that may be taken are, and takes its bytes off. sizes has the bytes by count.
+func rarest(sizes map[int]int, bytes *int, most int) (highest int) {
+	for _, n := range slices.Sorted(maps.Keys(sizes)) {
+		if *bytes <= most/2 {
+			break
+		}
+		*bytes -= sizes[n]
+		highest = n
+	}
+	return highest
 }
 
 // Frequencies returns the document frequencies.

@@ -139,7 +139,7 @@ func (x *Index) Size() int {
 	for f := range x.Frequencies {
 		size += filterSize(f)
 	}
-	return size + cap(x.Risen)*int(unsafe.Sizeof(Rising{}))
+	return size + cap(x.Risen)*int(unsafe.Sizeof(Scored{}))
 }
 
 // entryBytes is about what an entry of a map that has just grown takes, with the header of a

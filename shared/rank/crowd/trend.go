@@ -10,10 +10,15 @@ import (
 // minTrend is the least trend of an object that is listed as rising.
 const minTrend = 2
 
-// Rising is an object that has more events than before.
-type Rising struct {
+// Scored is an object with what it is listed by.
+type Scored struct {
 	ObjectID string
-	Trend    float64
+	Score    float64
+}
+
+// better orders objects by score, the highest first, and then by id.
+func better(a, b Scored) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID))
 }
 
 // Trend returns by how many standard deviations the recent count of an object exceeds what its
@@ -42,17 +47,15 @@ func (x *Index) rise(id string, trend float64) {
 	if trend < minTrend {
 		return
 	}
-	if x.Risen = append(x.Risen, Rising{id, trend}); len(x.Risen) == 2*MaxRising {
+	if x.Risen = append(x.Risen, Scored{id, trend}); len(x.Risen) == 2*MaxRising {
 		x.Risen = x.Rising()
 	}
 }
 
 // Rising returns the objects with the highest trends, the highest first, at most MaxRising, as
 // far as the counts have been added.
-func (x *Index) Rising() []Rising {
+func (x *Index) Rising() []Scored {
 	sorted := slices.Clone(x.Risen)
-	slices.SortFunc(sorted, func(a, b Rising) int {
-		return cmp.Or(cmp.Compare(b.Trend, a.Trend), strings.Compare(a.ObjectID, b.ObjectID))
-	})
+	slices.SortFunc(sorted, better)
 	return sorted[:min(len(sorted), MaxRising)]
 }

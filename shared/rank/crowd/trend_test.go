@@ -99,7 +99,7 @@ func TestRisingListsTheHighest(t *testing.T) {
 		t.Fatalf("%d objects", len(got))
 	}
 	for i, r := range got {
-		if r.ObjectID != counts[i].ObjectID || r.Trend != crowd.Trend(20, weekMs, counts[i].Recent) {
+		if r.ObjectID != counts[i].ObjectID || r.Score != crowd.Trend(20, weekMs, counts[i].Recent) {
 			t.Fatalf("place %d is %v, want %v", i, r, counts[i])
 		}
 	}

@@ -5,8 +5,9 @@
 //	related   those, and objects that the same users turn to
 //	together  objects that stand in baskets with the given ones
 //	trending  objects that have more events than before
-//	for-you   what next, related and pairs say of the objects of the user's session, what is
-//	          new by the date of the strategy's freshness, and what is popular
+//	for-you   what next, related and pairs say of the objects of the user's session, what has the
+//	          most events among the objects of the user's strongest filters, what is new by the
+//	          date of the strategy's freshness, and what is popular
 //
 // A link of an object counts as in a ranking: a pair and a sequence as often as it occurs
 // for each event of the object, and what the same users turn to by its weight, halved for
@@ -45,10 +46,11 @@ var Models = []Model{Related, Together, Next, Trending, ForYou}
 
 // The sources of entries beside the names of the features pairs, sequence and neighbours.
 const (
+	Likes   = "likes"   // the objects with the most events of the user's strongest filters
 	New     = "new"     // the objects with the newest dates
 	Popular = "popular" // the objects with the most events
 	bought  = "bought"  // baskets
-	Rising  = "trending"
+	rising  = "trending"
 	Catalog = "catalog" // objects of the index, where those with events are too few
 )
 
@@ -132,12 +134,23 @@ func factor(of *ranking.Neighbours, kind crowd.Kind) float64 {
 }
 
 // OfTrends returns the entries of rising objects, the highest first.
-func OfTrends(rising []crowd.Rising) []Entry {
-	entries := make([]Entry, len(rising))
-	for i, r := range rising {
-		entries[i] = Entry{ObjectID: r.ObjectID, Score: r.Trend / rising[0].Trend, Source: Rising}
+func OfTrends(all []crowd.Scored) []Entry {
+	entries := make([]Entry, len(all))
+	for i, r := range all {
+		entries[i] = Entry{ObjectID: r.ObjectID, Score: r.Score / all[0].Score, Source: rising}
 	}
 	return entries
+}
+
+// ListedIDs returns the objects of lists, the first list first.
+func ListedIDs(lists [][]crowd.Scored) []string {
+	var ids []string
+	for _, list := range lists {
+		for _, o := range list {
+			ids = append(ids, o.ObjectID)
+		}
+	}
+	return ids
 }
 
 // Pool collects the entries of a recommendation, each object once.

@@ -3,6 +3,7 @@ package ranker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,6 +18,8 @@ import (
 const (
 	// poolSize is how many objects the model of a recommendation brings in at most.
 	poolSize = 1_000
+	// likedFilters is how many of a user's filters bring in objects.
+	likedFilters = 10
 	// fillStep is how many popular objects are looked at in one read.
 	fillStep = 200
 )
@@ -63,6 +66,11 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 		pool.Add(poolSize, recommend.OfTrends(in.statistics.rising)...)
 	}
 	if r.Model == recommend.ForYou {
+		liked, err := o.statistics.liked(ctx, in.statistics, strongest(&in, likedFilters))
+		if err != nil {
+			return Recommended{}, err
+		}
+		pool.Add(poolSize, recommend.From(recommend.Likes, recommend.ListedIDs(liked))...)
 		newest, err := o.newest(ctx, in.user.App, r.Index)
 		if err != nil {
 			return Recommended{}, err
@@ -201,7 +209,13 @@ func (p *picker) fillUp(ctx context.Context) (groups []int, err error) {
 	if !all {
 		groups = append(groups, len(p.candidates))
 	}
-	popular := p.in.statistics.popular
+	// Few of the popular objects may have a filter that the condition asks for: what is
+	// popular among those that have it comes first.
+	lists, err := p.o.statistics.liked(ctx, p.in.statistics, p.request.Where.Required())
+	if err != nil {
+		return nil, err
+	}
+	popular := slices.Concat(recommend.ListedIDs(lists), p.in.statistics.popular)
 	if err := p.fillWith(ctx, recommend.Popular, popular, all); err != nil {
 		return nil, err
 	}

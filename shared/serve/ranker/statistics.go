@@ -22,7 +22,8 @@ const (
 	// these could not be read in time.
 	pairsRetry = 5 * time.Second
 
-	pairBytes = 16 << 20
+	pairBytes  = 16 << 20
+	likedBytes = 4 << 20
 	// maxFailed bounds the indexes whose failures are remembered.
 	maxFailed = 1000
 )
@@ -36,7 +37,7 @@ type indexStatistics struct {
 	highest     float64
 	frequencies *ranking.Frequencies
 	popular     []string // the objects with the highest counts, the highest first
-	rising      []crowd.Rising
+	rising      []crowd.Scored
 	size        int
 }
 
@@ -60,6 +61,7 @@ type statistics struct {
 	*indexes
 	store     *store.Store
 	pairs     cache.Reads[pairsKey, linked]
+	likes     cache.Reads[likedKey, []crowd.Scored]
 	pairsWait time.Duration
 	failed    cache.Map[indexName, time.Time] // when pairs could not be read
 }
@@ -71,6 +73,7 @@ func newStatistics(s *store.Store, log *slog.Logger, now func() time.Time) *stat
 			Bytes: pairBytes, Size: pairsSize, Fresh: cache.Forever, Now: now,
 			Own: func(k pairsKey) pairsKey { k.id = strings.Clone(k.id); return k },
 		}),
+		likes:     newLikes(now),
 		pairsWait: pairsWait,
 		failed:    cache.New[indexName, time.Time](maxFailed),
 	}

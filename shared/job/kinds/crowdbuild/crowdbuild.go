@@ -4,8 +4,8 @@
 // A job has three phases. Its shards over users count what the users of a range
 // do, and write the counts as runs. A run covers successive users; a shard writes
 // one, or more if memory or time ends. Then shards over buckets of objects merge
-// the runs, and one shard for each index counts document frequencies. The last
-// shard swaps the manifests of the indexes.
+// the runs, then one shard for each index counts document frequencies and lists the
+// objects of each filter that users turn to most. The last shard swaps the manifests of the indexes.
 //
 // The package is separate from recompute because it reads other parts of events
 // and must not delay profiles. A crash at any point leaves the statistics of
@@ -236,24 +236,30 @@ func (t *task) done() (job.Progress, error) {
 	return p, t.progress(p)
 }
 
-// Following returns the shards that merge, once all users are counted, and then
-// the one that swaps the manifests.
+// Following returns the shards that merge, once all users are counted, then those that count
+// filters, which read the counts of all objects, and then the one that swaps the manifests.
 func (w *Work) Following(_ context.Context, j job.Job, last job.Shard) ([]job.Shard, error) {
-	var merges []job.Shard
+	var merges, counts []job.Shard
 	for i := range job.ParamsOf[Params](j).Indexes {
 		for b := 0; b < buckets; b += bucketsPerShard {
 			merges = append(merges, job.Shard{Part: merging, From: place{i, b}.String(),
 				To: place{i, b + bucketsPerShard}.String()})
 		}
-		merges = append(merges, job.Shard{Part: counting, From: place{index: i}.String(), To: place{index: i + 1}.String()})
+		counts = append(counts, job.Shard{Part: counting, From: place{index: i}.String(), To: place{index: i + 1}.String()})
 	}
-	if last.Part == swapping {
+	phases := [][]job.Shard{merges, counts, {{Part: swapping}}}
+	for i, phase := range phases {
+		// -1 if the last shard is one over users, and of another phase.
+		n := slices.IndexFunc(phase, func(s job.Shard) bool { return s.Part == last.Part && s.From == last.From })
+		if rest := phase[n+1:]; n >= 0 && len(rest) > 0 {
+			return rest, nil
+		} else if n >= 0 {
+			phases = phases[i+1:]
+			break
+		}
+	}
+	if len(phases) == 0 {
 		return nil, nil
 	}
-	// -1 if the last shard is one over users.
-	n := slices.IndexFunc(merges, func(s job.Shard) bool { return s.Part == last.Part && s.From == last.From })
-	if rest := merges[n+1:]; len(rest) > 0 {
-		return rest, nil
-	}
-	return []job.Shard{{Part: swapping}}, nil
+	return phases[0], nil
 }

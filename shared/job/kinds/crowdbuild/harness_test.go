@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,7 +196,7 @@ func (h *harness) expected(j job.Job, index string, selected func(user string) b
 	recent, _ := crowd.Reference(users, window.Now, crowd.Recently)
 	for id, n := range recent {
 		if z := crowd.Trend(counts[id], p.HalfLife, n); z >= 2 {
-			x.Risen = append(x.Risen, crowd.Rising{ObjectID: id, Trend: z})
+			x.Risen = append(x.Risen, crowd.Scored{ObjectID: id, Score: z})
 		}
 	}
 	x.Risen = x.Rising()
@@ -247,8 +248,46 @@ func (h *harness) wantBuilt(j job.Job, index string, selected func(user string) 
 	if diff := gocmp.Diff(wantIndex, x, cmpopts.EquateApprox(1e-9, 0), cmpopts.EquateEmpty()); diff != "" {
 		h.t.Errorf("statistics of %s (-reference +built):\n%s", index, diff)
 	}
+	h.wantLiked(m, index, x.Counts) // the very counts: those of the reference differ by rounding
 	if diff := gocmp.Diff(wantObjects, objects, cmpopts.EquateEmpty()); diff != "" {
 		h.t.Errorf("pairs of %s (-reference +built):\n%s", index, diff)
+	}
+}
+
+// wantLiked checks that each filter lists the objects with the highest of the counts.
+func (h *harness) wantLiked(m crowd.Manifest, index string, counts map[string]float64) {
+	h.t.Helper()
+	want := map[event.Filter][]string{}
+	for id := range counts {
+		var i int
+		_, err := fmt.Sscanf(id, "sku,%d", &i)
+		must.Succeed(h.t, err)
+		for _, f := range []event.Filter{{Facet: "index", Value: index}, {Facet: "parity", Value: fmt.Sprint(i % 2)}} {
+			want[f] = append(want[f], id)
+		}
+	}
+	for f, ids := range want {
+		slices.SortFunc(ids, func(a, b string) int {
+			return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+		})
+		want[f] = ids[:min(len(ids), crowd.MaxLiked)]
+	}
+	filters := []event.Filter{{Facet: "index", Value: index}, {Facet: "parity", Value: "0"}, {Facet: "parity", Value: "1"}, {Facet: "none"}}
+	stored, err := h.store.Crowd.ReadCrowdLiked(h.t.Context(), store.CrowdRef{App: app, Index: index, Generation: m.Current.Name}, filters)
+	must.Succeed(h.t, err)
+	got := map[event.Filter][]string{}
+	for f, cell := range stored {
+		objects, err := crowd.ParseLiked(cell)
+		must.Succeed(h.t, err)
+		for _, o := range objects {
+			got[f] = append(got[f], o.ObjectID)
+			if o.Score != counts[o.ObjectID] {
+				h.t.Errorf("%v lists %s with %v, its count is %v", f, o.ObjectID, o.Score, counts[o.ObjectID])
+			}
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		h.t.Errorf("objects of filters of %s (-reference +built):\n%s", index, diff)
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"slices"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/rank/crowd"
 	"github.com/affinityengine/affinity/shared/store"
@@ -78,17 +78,9 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 	return t.done()
 }
 
-// owned holds what objects count of sets, by hashes of their ids, as an objectSet holds them.
-type owned struct {
-	seed maphash.Seed
-	sums map[uint64]int64
-}
-
-func (o *owned) of(id string) int64 { return o.sums[maphash.String(o.seed, id)] }
-
 // own reads what the objects of an index count of sets.
-func (t *task) own(ctx context.Context, index string, chosen runs) (*owned, error) {
-	o := &owned{maphash.MakeSeed(), map[uint64]int64{}}
+func (t *task) own(ctx context.Context, index string, chosen runs) (*hashed[int64], error) {
+	o := newHashed[int64]()
 	return o, t.Store.Crowd.ScanCrowdRuns(ctx, t.params.ref(t.app.ID, index), ownBucket, ownBucket+1,
 		func(_ int, run string, cells [][]byte) error {
 			if _, ok := chosen[run]; !ok {
@@ -96,7 +88,7 @@ func (t *task) own(ctx context.Context, index string, chosen runs) (*owned, erro
 			}
 			return eachObject(cells, func(id string, parts []crowd.Partial) error {
 				for _, p := range parts {
-					o.sums[maphash.String(o.seed, id)] += p.Own
+					o.add(id, p.Own)
 				}
 				return nil
 			})
@@ -106,7 +98,7 @@ func (t *task) own(ctx context.Context, index string, chosen runs) (*owned, erro
 // merger merges one bucket after the other.
 type merger struct {
 	*task
-	own    *owned
+	own    *hashed[int64]
 	writer *store.CrowdWriter
 	index  int
 	bucket int
@@ -198,14 +190,22 @@ func eachObject(cells [][]byte, fn func(id string, parts []crowd.Partial) error)
 	return nil
 }
 
-// frequencies counts the objects of an index and those that carry each filter.
+// frequencies counts the objects of an index and those that carry each filter, and lists the
+// objects that users turn to most of each filter.
 func (t *task) frequencies(ctx context.Context, index string) (job.Progress, error) {
 	if replaced, err := t.replaced(ctx, index); err != nil {
 		return job.Progress{}, err
 	} else if replaced {
 		return t.done()
 	}
-	found, objects, err := t.countFilters(ctx, index)
+	counts, err := t.counts(ctx, index)
+	if err != nil {
+		return job.Progress{}, err
+	}
+	likes := crowd.NewLikes(t.MaxFilters)
+	found, objects, err := t.countFilters(ctx, index, func(id string, filters []event.Filter) {
+		likes.Add(id, counts.of(id), filters)
+	})
 	if err != nil {
 		return job.Progress{}, err
 	}
@@ -214,6 +214,16 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 		t.runner.Log.LogAttrs(ctx, slog.LevelWarn,
 			"document frequencies are not exact: the index has too many different filters",
 			slog.String("app", t.app.ID), slog.String("index", index), slog.Int("bound", bound))
+	}
+	if bound := likes.Bound(); bound > 0 {
+		t.runner.Log.LogAttrs(ctx, slog.LevelWarn,
+			"the most popular objects are not listed for each filter: the index has too many different filters",
+			slog.String("app", t.app.ID), slog.String("index", index), slog.Int("bound", bound))
+	}
+	for f, objects := range likes.All() {
+		if err := w.Liked(f, crowd.AppendLiked(nil, objects)); err != nil {
+			return job.Progress{}, err
+		}
 	}
 	for cell := range crowd.PackFrequencies(found.Frequencies()) {
 		if err := w.Frequencies(n, cell); err != nil {
@@ -234,10 +244,12 @@ func (t *task) frequencies(ctx context.Context, index string) (job.Progress, err
 // maxStale is how many objects of other settings are read at a time.
 const maxStale = 500
 
-// countFilters counts the objects of an index and those that carry each filter.
+// countFilters counts the objects of an index and those that carry each filter, and calls each
+// with the filters of each object.
 // Filters that were stored under other settings count as the current ones derive
 // them from the records.
-func (t *task) countFilters(ctx context.Context, index string) (found *crowd.FilterCounter, objects int, err error) {
+func (t *task) countFilters(ctx context.Context, index string,
+	each func(id string, filters []event.Filter)) (found *crowd.FilterCounter, objects int, err error) {
 	settings, err := t.Settings.IndexSettings(ctx, t.app.ID, index)
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return nil, 0, fmt.Errorf("read settings of index %s/%s: %w", t.app.ID, index, err)
@@ -252,6 +264,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found *crowd.Fil
 			}
 			objects++
 			found.Add(filters)
+			each(ref.ID, filters)
 			return nil
 		})
 		stale = stale[:0]
@@ -266,6 +279,7 @@ func (t *task) countFilters(ctx context.Context, index string) (found *crowd.Fil
 		}
 		objects++
 		found.Add(f.Filters)
+		each(id, f.Filters)
 		return nil
 	})
 	if err == nil && len(stale) > 0 {
