@@ -401,6 +401,9 @@ func order(w *world) {
 	if got := eval[[]string](w, `shop.rank(["a", "b", "c"], { timeout: 1e4, limit: 2 })`); !cmp.Equal(got, []string{"c", "a"}) {
 		w.t.Errorf("the first two are %v", got)
 	}
+	if got := eval[[]string](w, `shop.recommend("for-you", { timeout: 1e4, exclude: ["a"] }).then((o) => [...o, o.queryID.length])`+"\n.then((o) => o.map(String))"); !cmp.Equal(got, []string{"c", "b", "32"}) {
+		w.t.Errorf("for-you is %v", got)
+	}
 	if n := eval[int](w, `shop.rank(["__proto__", "constructor", "<script>", "a,b", "\"", "\u202e", "\ud800", "x".repeat(9999), 7], { timeout: 1e4 }).then((o) => new Set(o).size)`); n != 9 {
 		w.t.Errorf("%d of 9 odd ids are in the order", n)
 	}
@@ -444,6 +447,9 @@ func givenOrder(w *world) {
 	check("an engine that fails", `{ timeout: 1e4 }`)
 	eval[bool](w, `shop = affinity({ app: "demo", key: "pagekey", url: "http://127.0.0.1:1" }), true`)
 	check("no engine", `null`)
+	if n := eval[int](w, `shop.recommend("for-you").then((o) => o.length)`); n != 0 {
+		w.t.Errorf("no engine recommends %d objects", n)
+	}
 	w.faultless()
 }
 
@@ -550,7 +556,7 @@ func hostileArguments(w *world) {
 			for (const client of [shop, affinity(one)]) {
 				for (const call of [client.view, client.click, client.buy]) { call(one, one); call("a", { loop: one }); }
 				client.user(one); client.user(null); client.consent(one); client.consent(false);
-				await client.rank(one, one); await client.feed(one, one);
+				await client.rank(one, one); await client.recommend(one, one); await client.feed(one, one);
 			}
 		}
 		shop.view("last");

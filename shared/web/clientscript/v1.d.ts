@@ -24,6 +24,23 @@ export interface RankOptions {
   [field: string]: unknown;
 }
 
+/** What to recommend: see POST /1/recommend. */
+export type Model = 'related' | 'together' | 'next' | 'trending' | 'for-you';
+
+/** Options of a recommendation. All but `timeout` are fields of POST /1/recommend. */
+export interface RecommendOptions {
+  /** Milliseconds after which nothing is recommended. Default: 2000. */
+  timeout?: number;
+  index?: string;
+  /** The objects for which `related`, `together` and `next` recommend others. */
+  objectIDs?: string[];
+  /** A condition on objects, such as `brand:Acme AND price < 50`. */
+  where?: string | object;
+  exclude?: string[];
+  limit?: number;
+  [field: string]: unknown;
+}
+
 /** Options of a page of a feed. */
 export interface FeedOptions {
   /** Default: `suggested`, and `latest` if the engine does not answer that. */
@@ -60,6 +77,8 @@ export interface Client {
   buy(ids: IDs, fields?: EventFields): void;
   /** The objects in the order for the user, each once; in the given order if the engine is slow or fails. */
   rank(ids: IDs, options?: RankOptions): Promise<Order>;
+  /** The objects that a model brings in, in the order for the user; none if the engine is slow or fails. */
+  recommend(model: Model, options?: RecommendOptions): Promise<Order>;
   /** A page of a feed. */
   feed(name: string, options?: FeedOptions): Promise<FeedPage>;
   /**

@@ -127,6 +127,17 @@
         } catch {} // the given order
         return Object.assign([...new Set([...order, ...given])].slice(0, more.limit), { queryID });
       },
+      async recommend(model, options) {
+        const { timeout = 2000, ...more } = options ?? {};
+        let order = [];
+        let queryID;
+        try {
+          const answer = await ask(timeout, '/1/recommend', {}, { userToken: token, index, model, ...more });
+          order = answer.items.map((item) => item.objectID);
+          queryID = answer.id;
+        } catch {}
+        return Object.assign(order, { queryID });
+      },
       async feed(name, options) {
         const { order, timeout = 2000, ...more } = options ?? {};
         const given = Object.entries({ userToken: token, ...more }).filter(([, value]) => value != null);
@@ -156,7 +167,7 @@
     };
   };
 
-  // A page without JavaScript of its own: the attributes of the script and of elements say what to do.
+  // A page without JavaScript: attributes of the script and of elements say what to do.
   const start = (client) => {
     const all = (selector, within = document) => [...within.querySelectorAll(selector)];
     for (const { dataset } of all('[data-affinity-view]')) client.view(dataset.affinityView);
