@@ -246,16 +246,30 @@ func (x *indexes) current(ctx context.Context, name indexName, held indexStatist
 
 // mostCounted returns the objects with the highest counts, the highest first.
 func mostCounted(counts map[string]float64) []string {
-	first := func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b)) }
-	ids := make([]string, 0, 2*maxPopular)
-	for id := range counts {
-		if ids = append(ids, id); len(ids) == 2*maxPopular {
-			slices.SortFunc(ids, first)
-			ids = ids[:maxPopular]
+	var best []crowd.Scored
+	least := 0.0 // of the best so far, once they are enough
+	cut := func() {
+		slices.SortFunc(best, func(a, b crowd.Scored) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID))
+		})
+		if len(best) >= maxPopular {
+			best, least = best[:maxPopular], best[maxPopular-1].Score
 		}
 	}
-	slices.SortFunc(ids, first)
-	return slices.Clone(ids[:min(len(ids), maxPopular)])
+	for id, n := range counts {
+		if n < least {
+			continue
+		}
+		if best = append(best, crowd.Scored{ObjectID: id, Score: n}); len(best) == 2*maxPopular {
+			cut()
+		}
+	}
+	cut()
+	ids := make([]string, len(best))
+	for i, o := range best {
+		ids[i] = o.ObjectID
+	}
+	return ids
 }
 
 func (x *indexes) warn(ctx context.Context, app, index, message string, err error) {

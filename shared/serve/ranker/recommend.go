@@ -215,7 +215,10 @@ func (p *picker) fillUp(ctx context.Context) (groups []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	popular := slices.Concat(recommend.ListedIDs(lists), p.in.statistics.popular)
+	popular := p.in.statistics.popular
+	if listed := recommend.ListedIDs(lists); len(listed) > 0 {
+		popular = slices.Concat(listed, popular)
+	}
 	if err := p.fillWith(ctx, recommend.Popular, popular, all); err != nil {
 		return nil, err
 	}
