@@ -16,9 +16,11 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/feed"
+	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -64,13 +66,9 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer in.release()
-	access, err := grant.Access(app, in.Request.User)
-	if err = errors.Join(err, grant.Index(in.Request.Index)); err != nil {
+	access, err := allowed(app, grant, in.Request, in.weighs)
+	if err != nil {
 		return err
-	}
-	if access == auth.OrderOnly && in.weighs != "" {
-		return fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets "+
-			"the order of objects", in.weighs)
 	}
 	if err := admission.Take(r.Context(), draftWeight*int64(in.draftBytes)); err != nil {
 		return err
@@ -96,6 +94,20 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 	}
 	*buffer = encoded
 	return httpapi.WriteEncoded(w, http.StatusOK, encoded)
+}
+
+// allowed says what of an order the key may see. weighs is the first option that the permission
+// search alone may not give; empty: none.
+func allowed(app config.App, grant auth.Grant, r ranker.Request, weighs string) (auth.Access, error) {
+	access, err := grant.Access(app, r.User)
+	if err = errors.Join(err, grant.Index(r.Index)); err != nil {
+		return 0, err
+	}
+	if access == auth.OrderOnly && weighs != "" {
+		return 0, fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets "+
+			"the order of objects", weighs)
+	}
+	return access, nil
 }
 
 // buffers keeps the memory of encoded answers for later requests.

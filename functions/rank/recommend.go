@@ -12,9 +12,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
-	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog/where"
-	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/rank/recommend"
 	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/serve/ranker"
@@ -37,7 +35,7 @@ func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access, err := recommendAccess(app, grant, in)
+	access, err := allowed(app, grant, in.Request, in.weighs)
 	if err != nil {
 		return err
 	}
@@ -66,20 +64,6 @@ func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
 			Features: item.Features}
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, view)
-}
-
-// recommendAccess says what the key may see. A guest's order names no user, so a secured key
-// must name its own.
-func recommendAccess(app config.App, grant auth.Grant, in recommendation) (auth.Access, error) {
-	access, err := grant.Access(app, in.User)
-	if err = errors.Join(err, grant.Index(in.Index)); err != nil {
-		return 0, err
-	}
-	if access == auth.OrderOnly && in.weighs != "" {
-		return 0, fault.New(fault.Forbidden, "%s is not allowed with this API key: the permission search alone gets "+
-			"the order of objects", in.weighs)
-	}
-	return access, nil
 }
 
 // recommendation is a body whose fields are checked.

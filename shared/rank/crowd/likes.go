@@ -31,7 +31,7 @@ type Likes struct {
 
 type liked struct {
 	carried int      // by objects with a count
-	objects []Scored // the best, the first by better
+	objects []Scored // the best, the first by Better
 }
 
 // NewLikes returns lists that take so many bytes at most.
@@ -69,7 +69,7 @@ func (l *Likes) Add(id string, count float64, filters []event.Filter) {
 
 // add adds an object and returns by how many bytes the list has grown.
 func (l *liked) add(s Scored) (grown int) {
-	at, _ := slices.BinarySearchFunc(l.objects, s, better)
+	at, _ := slices.BinarySearchFunc(l.objects, s, Better)
 	if at == MaxLiked {
 		return 0
 	}

@@ -16,8 +16,8 @@ type Scored struct {
 	Score    float64
 }
 
-// better orders objects by score, the highest first, and then by id.
-func better(a, b Scored) int {
+// Better orders objects by score, the highest first, and then by id.
+func Better(a, b Scored) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID))
 }
 
@@ -56,6 +56,6 @@ func (x *Index) rise(id string, trend float64) {
 // far as the counts have been added.
 func (x *Index) Rising() []Scored {
 	sorted := slices.Clone(x.Risen)
-	slices.SortFunc(sorted, better)
+	slices.SortFunc(sorted, Better)
 	return sorted[:min(len(sorted), MaxRising)]
 }

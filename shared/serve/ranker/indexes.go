@@ -1,7 +1,6 @@
 package ranker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -249,9 +248,7 @@ func mostCounted(counts map[string]float64) []string {
 	var best []crowd.Scored
 	least := 0.0 // of the best so far, once they are enough
 	cut := func() {
-		slices.SortFunc(best, func(a, b crowd.Scored) int {
-			return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ObjectID, b.ObjectID))
-		})
+		slices.SortFunc(best, crowd.Better)
 		if len(best) >= maxPopular {
 			best, least = best[:maxPopular], best[maxPopular-1].Score
 		}

@@ -85,8 +85,11 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 	if err != nil {
 		return Recommended{}, err
 	}
-	if in.neighbours, err = o.neighbours(ctx, app, a, &in); err != nil {
-		return Recommended{}, err
+	in.neighbours = links // the ranking leaves out what has no weight
+	if r.Model != recommend.ForYou {
+		if in.neighbours, err = o.neighbours(ctx, app, a, &in); err != nil {
+			return Recommended{}, err
+		}
 	}
 	return p.order(ctx, a, in, groups)
 }
