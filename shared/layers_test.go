@@ -38,6 +38,7 @@ var layers = []layer{
 	{"shared/catalog", "event fault", ""},
 	{"shared/catalog/vocabulary", "event", ""},
 	{"shared/catalog/where", "event fault", ""},
+	{"shared/experiment/lift", "", ""},
 	{"shared/score/strategy", "event fault", ""},
 	{"shared/score/affinity", "event score/strategy wire", ""},
 	{"shared/score/schema", "score/affinity event", ""},
@@ -188,7 +189,7 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
+	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/experiment/lift", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
 	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/recommend", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/rankers", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 
