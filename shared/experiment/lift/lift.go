@@ -70,10 +70,10 @@ type Money int64
 
 const (
 	moneyUnit = 10_000
-	mostMoney = 1e15 // a hundred thousand millions of the currency
+	mostMoney = 1e15
 )
 
-// MoneyOf returns the nearest Money, at most a hundred thousand millions of the currency. What is no number is 0.
+// MoneyOf returns the nearest Money, at most 100,000,000,000 of the currency. What is no number is 0.
 func MoneyOf(amount float64) Money {
 	units := math.Round(amount * moneyUnit)
 	if math.IsNaN(units) {
@@ -85,7 +85,7 @@ func MoneyOf(amount float64) Money {
 // Sums are what a person did on a day.
 type Sums struct {
 	Clicks, Conversions int64
-	Revenue             map[string]Money // by currency
+	Revenue             map[string]Money // by currency, in capital letters; "" if none was named
 }
 
 // Exposure says when a person has first seen an arm under one of their tokens.

@@ -240,3 +240,16 @@ func TestReportAsJSON(t *testing.T) {
 		t.Errorf("the report (-want +got):\n%s", diff)
 	}
 }
+
+// Several arms share the chance of a wrong decision, so that their intervals are wider.
+func TestArmsShareTheChance(t *testing.T) {
+	people := shop(5000, 5000, 0.1)
+	two := tallyOf(t, question(lift.Revenue, lift.Exposed), people...).Report()
+	q := question(lift.Revenue, lift.Exposed)
+	q.Arms = append(q.Arms, lift.Arm{Name: "C", Weight: 0.01})
+	three := tallyOf(t, q, people...).Report()
+	a, b := two.Lift[0], three.Lift[0]
+	if *a.Relative != *b.Relative || *b.Low >= *a.Low || *b.High <= *a.High || len(three.Lift) != 2 {
+		t.Errorf("two arms %s, three %s", text(t, two), text(t, three))
+	}
+}

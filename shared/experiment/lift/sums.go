@@ -28,24 +28,28 @@ func (c *cell) UnmarshalText(text []byte) error {
 
 // cellSums are the sums of a cell: Y are amounts during the experiment, X those before it.
 type cellSums struct {
-	People           int64
-	Y, X, YY, XX, XY big.Int
+	People int64   `json:"n"`
+	Y      big.Int `json:"y"`
+	X      big.Int `json:"x"`
+	YY     big.Int `json:"yy"`
+	XX     big.Int `json:"xx"`
+	XY     big.Int `json:"xy"`
 }
 
-// bucket returns the bucket of an amount. Up to 15 each amount has its own. From there on, eight buckets of equal
-// width share the amounts between a power of two and the next one. The bucket of -v is minus that of v.
+// bucket returns the bucket of an amount. Up to 7 each amount has its own. From there on, four buckets of equal width
+// share the amounts between a power of two and the next one. The bucket of -v is minus that of v.
 func bucket(v int64) int16 {
 	if v < 0 {
 		return -bucket(-v)
 	}
-	shift := max(bits.Len64(uint64(v))-4, 0)
-	return int16(shift*8 + int(v>>shift))
+	shift := max(bits.Len64(uint64(v))-3, 0)
+	return int16(shift*4 + int(v>>shift))
 }
 
 // end returns the largest amount of a bucket that is not negative.
 func end(b int16) int64 {
-	shift := max((b-8)/8, 0)
-	return (int64(b-8*shift)+1)<<shift - 1
+	shift := max((b-4)/4, 0)
+	return (int64(b-4*shift)+1)<<shift - 1
 }
 
 func magnitude(b int16) int16 { return max(b, -b) }

@@ -1,6 +1,7 @@
 package lift
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -26,15 +27,19 @@ func (r Report) words(otherCurrencies bool) string {
 		said = append(said, r.Power.words())
 	}
 	if b := r.Bound; b != nil {
-		unit := " " + string(r.Metric)
+		unit := string(r.Metric)
 		if r.Metric == Revenue {
-			unit = " " + r.Currency
+			unit = cmp.Or(r.Currency, "of revenue")
 		}
-		said = append(said, fmt.Sprintf("What a user has beyond %s%s does not count (%s).",
-			grouped(b.Amount), strings.TrimRight(unit, " "), users(b.Users)))
+		said = append(said, fmt.Sprintf("What a user has beyond %s %s does not count (%s).",
+			grouped(b.Amount), unit, users(b.Users)))
 	}
 	if otherCurrencies {
-		said = append(said, fmt.Sprintf("Only revenue in %s counts.", r.Currency))
+		in := "in " + r.Currency
+		if r.Currency == "" {
+			in = "without a currency"
+		}
+		said = append(said, fmt.Sprintf("Only revenue %s counts.", in))
 	}
 	return strings.Join(said, " ")
 }
