@@ -41,7 +41,7 @@ func text(t interface{ Fatal(args ...any) }, value any) string {
 	return string(b)
 }
 
-func somebody(t *rapid.T) lift.Person {
+func randomPerson(t *rapid.T) lift.Person {
 	arm := rapid.SampledFrom([]string{"control", "B", "C", ""})
 	p := lift.Person{Arm: arm.Draw(t, "arm"), Days: map[lift.Day]lift.Sums{}}
 	for range rapid.IntRange(0, 3).Draw(t, "exposures") {
@@ -69,7 +69,7 @@ func TestTalliesMergeExactly(t *testing.T) {
 		q := question(
 			rapid.SampledFrom([]lift.Metric{lift.Clicks, lift.Conversions, lift.Revenue}).Draw(t, "metric"),
 			rapid.SampledFrom([]lift.Population{lift.Active, lift.Exposed}).Draw(t, "population"))
-		people := rapid.SliceOfN(rapid.Custom(somebody), 0, 30).Draw(t, "people")
+		people := rapid.SliceOfN(rapid.Custom(randomPerson), 0, 30).Draw(t, "people")
 		whole := tallyOf(t, q, people...)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		rng.Shuffle(len(people), func(i, j int) { people[i], people[j] = people[j], people[i] })
