@@ -25,7 +25,6 @@ var rooms = [][2]string{
 	{"telemetry", "log lines, traces and metrics"},
 	{"event", "events, filters, and messages between functions"},
 	{"catalog", "objects and index settings"},
-	{"experiment", "what the arms of an experiment have shown"},
 	{"score", "strategies, the formula of a profile, the log of a user"},
 	{"api", "requests and answers, the Go client, calls of Segment's SDKs"},
 	{"rank", "orders of objects, item statistics, boosts, feeds, segments"},

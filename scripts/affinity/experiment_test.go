@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
-	"github.com/affinityengine/affinity/shared/experiment/lift"
+	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
 func TestExperimentSize(t *testing.T) {

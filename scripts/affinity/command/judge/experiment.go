@@ -7,7 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
-	"github.com/affinityengine/affinity/shared/experiment/lift"
+	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
 // Experiment returns the command experiment.

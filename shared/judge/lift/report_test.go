@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/affinityengine/affinity/shared/experiment/lift"
+	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
 var start = lift.DayOf(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC))

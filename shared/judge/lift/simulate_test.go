@@ -47,7 +47,7 @@ var worlds = []world{
 		explained: 0.2, heavy: true},
 }
 
-// The whole is go test ./shared/experiment/lift -run Simulations -simulations 2000 -v.
+// The whole is go test ./shared/judge/lift -run Simulations -simulations 2000 -v.
 func TestSimulations(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
