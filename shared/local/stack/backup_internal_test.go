@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/affinityengine/affinity/shared/local/backup"
 )
 
 // backups runs a schedule of six hours for a while, whose clock is ahead by offset, and returns the times of its
@@ -19,14 +21,14 @@ func backups(t *testing.T, last time.Time, life time.Duration, fails func(call i
 		start := time.Now()
 		b := &backupSchedule{every: 6 * time.Hour, now: time.Now, log: slog.New(slog.DiscardHandler)}
 		b.last = func() (time.Time, error) { return last, nil }
-		b.call = func(context.Context) error {
+		b.call = func(context.Context) (done backup.Written, err error) {
 			calls = append(calls, time.Since(start))
 			if fails(len(calls)) {
-				return errors.New("failed")
+				return done, errors.New("failed")
 			}
 			last = time.Now()
 			time.Sleep(time.Minute)
-			return nil
+			return done, nil
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), life)
 		defer cancel()
