@@ -246,6 +246,19 @@ func TestRecommendAsksForConsent(t *testing.T) {
 	}
 }
 
+// An explanation counts the events of the given objects that the statistics know.
+func TestRecommendExplains(t *testing.T) {
+	h := rank.New(walked(t, walks).Backends.ForRank())
+	for body, want := range map[string]string{
+		`"next","objectIDs":["phone","unknown"],"explain":true`: `"given":[{"objectID":"phone","events":4}],"items":[{"objectID":"case1","source":"sequence"`,
+		`"next","objectIDs":["unknown"],"explain":true`:         `"given":[],"items":[`,
+		`"next","objectIDs":["phone"]`:                          `"fallback":"catalog","items":[`,
+		`"for-you","userToken":"u7","explain":true`:             `"fallback":null,"items":[`,
+	} {
+		functiontest.Check(t, h, functiontest.Ask("recommendation", "POST", "/1/recommend", `{"index":"i","model":`+body+`}`, 200, want))
+	}
+}
+
 // An index without statistics gives objects of its catalog, in the order of the user.
 func TestRecommendWithoutStatistics(t *testing.T) {
 	h := rank.New(shop(t).Backends.ForRank())

@@ -37,6 +37,9 @@ type Recommendation struct {
 type Recommended struct {
 	Answer
 	Sources []string // of the items: what brought each in
+	// Links are those that the model took into account: of the given objects that the statistics
+	// know, or of the objects of the user's session.
+	Links []ranking.Neighbours
 }
 
 // Recommend returns the objects that a model brings in, in the order in which Order has
@@ -91,7 +94,9 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 			return Recommended{}, err
 		}
 	}
-	return p.order(ctx, a, in, groups)
+	answer, err := p.order(ctx, a, in, groups)
+	answer.Links = links
+	return answer, err
 }
 
 // readBase reads what does not depend on the candidates.
