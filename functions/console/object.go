@@ -81,7 +81,9 @@ func (o *objectPage) show(v *visit, answers []part[api.RecommendAnswer]) error {
 	ids := []string{o.ID}
 	for i := range answers {
 		got := &answers[i].Got
-		got.Items = slices.DeleteFunc(got.Items, func(item api.RecommendedItem) bool { return objectSources[item.Source] == "" })
+		got.Items = slices.DeleteFunc(got.Items, func(item api.RecommendedItem) bool {
+			return objectSources[item.Source] == ""
+		})
 		for _, item := range got.Items {
 			ids = append(ids, item.ObjectID)
 		}

@@ -58,7 +58,7 @@ func Recommendation(out io.Writer, r api.RecommendAnswer, user string, detailed 
 		statistics(api.RankAnswer{CrowdAsOf: r.CrowdAsOf}), r.Took)
 	for _, of := range r.Given {
 		if detailed {
-			fmt.Fprintf(&text, "  for %s, of which %s count\n", cli.Printable(of.ObjectID), cli.Count(of.Events, "event"))
+			fmt.Fprintf(&text, "  for %s: %s\n", cli.Printable(of.ObjectID), cli.Count(of.Events, "event"))
 		}
 	}
 	if len(r.Items) == 0 {
