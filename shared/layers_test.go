@@ -146,6 +146,7 @@ var layers = []layer{
 	{"shared/local/simulate", "", ""},
 	{"shared/local/disk", "app/documents", anything},
 	{"shared/local/rows", "local/disk", anything},
+	{"shared/local/backup", "local/disk", ""},
 	{"shared/local/emulator", "app/documents local/disk local/rows", anything},
 	{"shared/local/ports", "", ""},
 	{"shared/local/gcloudtest", "local/ports", anything},

@@ -101,7 +101,7 @@ func addGroups(root *cobra.Command, p *program) {
 	}{
 		{"run", "Run an engine:", []*cobra.Command{
 			local.Demo(t, p.start), local.Up(t, p.start), local.Serve(t, p.start), local.Doctor(t), local.Healthy(t),
-			local.Data(t), contextCommand(t), versionCommand(t),
+			local.Data(t), local.Backup(t), contextCommand(t), versionCommand(t),
 		}},
 		{"data", "Data in and out:", []*cobra.Command{
 			events.Command(t), transfer.Import(t), transfer.Catalog(t), transfer.Index(t), transfer.WordPress(t),

@@ -17,6 +17,7 @@ type (
 		batch() batch
 		snapshot() snapshot
 		Flush() error
+		Checkpoint(dir string, _ ...pebble.CheckpointOption) error
 		Close() error
 	}
 	reader interface {

@@ -30,6 +30,11 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, holdouts H
 	handleDeletions(rt, deletions)
 	handleMoves(rt, moves)
 	handleUsage(rt, apps, reader, now)
+	return Guard(token, rt)
+}
+
+// Guard lets requests of the operator through to h.
+func Guard(token string, h http.Handler) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -38,7 +43,7 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, holdouts H
 		case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1:
 			_ = httpapi.WriteMessage(w, http.StatusUnauthorized, refused)
 		default:
-			rt.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 		}
 	})
 }

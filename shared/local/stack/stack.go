@@ -124,6 +124,8 @@ type Options struct {
 	// there again when another one starts with it. Empty: all is in memory. It excludes the
 	// official emulators.
 	Data string
+	// Backups of Data that the engine makes itself. Zero: none.
+	Backups Backups
 	// KeepRetention leaves apps that exist their retention.
 	KeepRetention bool
 	// Archive is a folder: accepted events are written to files in it, as a deployment
