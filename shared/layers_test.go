@@ -42,6 +42,7 @@ var layers = []layer{
 	{"shared/score/affinity", "event score/strategy wire", ""},
 	{"shared/score/schema", "score/affinity event", ""},
 	{"shared/score/consent", "score/affinity event fault", ""},
+	{"shared/score/experiment", "fault", ""},
 	{"shared/score/history", "score/affinity event score/schema wire", ""},
 	{"shared/score/explain", "score/affinity event score/schema score/strategy", ""},
 	{"shared/api", "catalog event score/strategy", ""},
@@ -58,8 +59,8 @@ var layers = []layer{
 	{"shared/app/limit", "deadline cache", ""},
 	{"shared/app/documents", "", ""},
 	{"shared/app/documents/documentdb", "app/documents", "firestore grpc"},
-	{"shared/app/config", "app/documents score/consent catalog fault app/limit score/schema score/strategy cache", ""},
-	{"shared/app/auditlog", "score/consent app/config deadline app/limit score/schema", ""},
+	{"shared/app/config", "app/documents score/experiment score/consent catalog fault app/limit score/schema score/strategy cache", ""},
+	{"shared/app/auditlog", "score/experiment score/consent app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
 	{"shared/judge/lift", "", ""},
@@ -96,7 +97,7 @@ var layers = []layer{
 	{"shared/intake/apply", "admission score/consent event/bus app/config deadline intake/enrich event profile score/schema store", ""},
 	{"shared/intake/archive", "admission score/affinity api event/bus app/config intake/enrich event intake/export fault profile store", ""},
 	{"shared/serve/ranker", "catalog/where rank/recommend score/consent admission score/affinity catalog app/config rank/crowd deadline event fault profile rank/ranking store score/strategy cache", ""},
-	{"shared/serve/query", "score/consent cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
+	{"shared/serve/query", "score/experiment score/consent cache admission score/affinity app/config event fault profile rank/segment store score/strategy", ""},
 	{"shared/serve/page", "score/consent admission catalog app/config event rank/feed rank/ranking serve/ranker store cache", ""},
 	{"shared/job/tasks/purge", "app/config event queue", ""},
 	{"shared/job/tasks/afterimport", "app/config queue", ""},
@@ -134,7 +135,7 @@ var layers = []layer{
 	{"functions/rank", "catalog/where rank/recommend score/consent admission api app/auditlog web/auth backend backend/jobrunner rank/boost catalog app/config app/config/kmscipher event fault rank/feed serve/page backend/function web/httpapi job job/kinds/daterows app/limit profile queue queue/taskqueue rank/ranking serve/ranker score/strategy", "http"},
 	{"functions/strategies", "admission score/affinity api app/auditlog web/auth backend backend/jobrunner app/config event backend/function web/httpapi job job/kinds/recompute app/limit judge/preview judge/suggest profile queue queue/taskqueue serve/ranker store score/strategy app/usage", "http"},
 	{"functions/catalog", "admission api app/auditlog web/auth backend job/tasks/afterimport job/tasks/bands catalog app/config event backend/function web/httpapi app/limit queue queue/taskqueue store", "http"},
-	{"functions/admin", "score/consent admission score/affinity api job/audit app/auditlog web/auth backend backend/answers backend/jobs judge/backtest app/config rank/crowd event intake/export fault backend/function score/history web/httpapi job job/kinds/backtests job/kinds/crowdbuild job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich app/limit profile profile/view queue queue/taskqueue score/schema serve/query store score/strategy judge/tune app/usage wire", "http"},
+	{"functions/admin", "score/experiment score/consent admission score/affinity api job/audit app/auditlog web/auth backend backend/answers backend/jobs judge/backtest app/config rank/crowd event intake/export fault backend/function score/history web/httpapi job job/kinds/backtests job/kinds/crowdbuild job/kinds/linkpreview job/kinds/migration job/kinds/recompute job/kinds/reenrich app/limit profile profile/view queue queue/taskqueue score/schema serve/query store score/strategy judge/tune app/usage wire", "http"},
 	{"functions/segments", "admission api app/auditlog web/auth backend backend/answers backend/jobrunner backend/segmentjobs app/config fault backend/function web/httpapi job job/kinds/segmentbuild job/kinds/segmentexport app/limit profile queue/taskqueue rank/segment serve/query score/strategy", "http"},
 	{"functions/docs", "api backend/function web/clientscript web/httpapi web/openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
@@ -157,14 +158,14 @@ var layers = []layer{
 	{"shared/local/testmain", "local/race", ""},
 	{"shared/local/seal", "app/config", ""},
 	{"shared/local/realdata", "catalog event score/strategy", ""},
-	{"shared/local/operator", "score/consent api app/auditlog api/client app/config fault web/httpapi job job/kinds/deletion job/kinds/move app/limit score/schema app/usage", "http"},
+	{"shared/local/operator", "score/experiment score/consent api app/auditlog api/client app/config fault web/httpapi job job/kinds/deletion job/kinds/move app/limit score/schema app/usage", "http"},
 	{"shared/local/stack", anything, anything},
 	{"shared/local/functiontest", anything, anything},
 	{"shared/local/apicheck", "web/openapi", anything},
 	{"shared/local/affinitytest", "score/affinity event score/strategy", ""},
 	{"shared/local/boosttest", "rank/boost local/simulate", ""},
 	{"shared/local/storetest", "local/cpu local/disk local/emulator local/must local/rows local/testmain store", anything},
-	{"shared/local/configtest", "app/documents score/consent catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
+	{"shared/local/configtest", "app/documents score/experiment score/consent catalog app/config event fault app/limit score/schema score/strategy", "grpc"},
 	{"shared/local/jobtest", "app/documents app/config event job local/must queue score/strategy", "grpc"},
 }
 
@@ -189,12 +190,12 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/judge/lift", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
-	"shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/recommend", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/rankers", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
+	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
+	"shared/score/experiment", "shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/judge/lift", "shared/rank/ranking", "shared/rank/recommend", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/rankers", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 
 // all are the packages under shared/ that every function on the data links.
-const all = "wire admission app/documents cache score/affinity score/consent backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
+const all = "wire score/experiment admission app/documents cache score/affinity score/consent backend catalog app/config app/documents/documentdb deadline event fault backend/function web/httpapi app/limit score/schema rank/segment store store/rowstream score/strategy telemetry telemetry/export app/usage profile/location"
 
 // links are the packages under shared/ that a function's zip holds. A function
 // is deployed again when one of them changes.

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/queue"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -72,7 +73,7 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		RetentionDays: app.RetentionDays, Consistency: string(cmp.Or(app.Consistency, config.Eventual)),
 		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
 		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), Residency: renderResidency(app.Residency),
-		Purposes:        renderPurposes(app.Purposes),
+		Purposes: renderPurposes(app.Purposes), Holdout: renderHoldout(app.Holdout),
 		StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
@@ -89,6 +90,13 @@ func renderResidency(r config.Residency) *api.AppResidency {
 	}
 	return &api.AppResidency{Mode: string(r.Mode), Regions: r.Regions, Home: r.Home,
 		Rule: string(cmp.Or(r.Rule, "app")), Header: r.Header, Countries: r.Map, Leave: r.Leave}
+}
+
+func renderHoldout(h experiment.Holdout) *api.AppHoldout {
+	if !h.On() {
+		return nil
+	}
+	return &api.AppHoldout{Share: h.Share, Seed: h.Seed}
 }
 
 func renderPurposes(s consent.Setting) (shown []api.AppPurpose) {

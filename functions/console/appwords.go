@@ -88,7 +88,7 @@ func settingsOf(a api.AppSettings) []setting {
 			Command: app("segments " + a.ID + " off"),
 		}, setting{Name: "Segments", Value: "Off", Hint: "Users cannot be found by what they like.",
 			Command: app("segments " + a.ID + " on")}))
-	all = append(all, identityOf(a), residencyOf(a), purposesOf(a), namesOf(a.TrackNames))
+	all = append(all, identityOf(a), residencyOf(a), purposesOf(a), holdoutOf(a), namesOf(a.TrackNames))
 	strategy := setting{Name: "Strategy", Value: "Version " + number(a.StrategyVersion) + " is active",
 		Path: "/console/strategy", Link: "See it"}
 	if a.StrategyVersion == 0 {
@@ -134,6 +134,17 @@ func purposesOf(a api.AppSettings) setting {
 	if len(all) > 0 {
 		s.Value, s.Command = strings.Join(all, ", "), "affinity app purposes "+a.ID
 		s.Hint = "An event counts if it serves a purpose that the user grants. The page of a user says which they grant."
+	}
+	return s
+}
+
+// holdoutOf says whom the app holds out.
+func holdoutOf(a api.AppSettings) setting {
+	s := setting{Name: "Holdout", Value: "Nobody is held out", Command: "affinity app holdout " + a.ID + " --share 5%",
+		Hint: "Users who are held out get no personalization, so that the others can be compared with them."}
+	if a.Holdout != nil {
+		s.Value = strconv.FormatFloat(a.Holdout.Share*100, 'g', 4, 64) + " % of the users, by the seed " + a.Holdout.Seed
+		s.Command = "affinity app holdout " + a.ID + " --share 0"
 	}
 	return s
 }

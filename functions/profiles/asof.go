@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
@@ -19,11 +20,14 @@ import (
 type asOf struct {
 	at      time.Time // the zero value: now
 	version int64     // of the strategy; 0: the active one
+	// heldOutToo asks for the affinities of users who are held out, too.
+	heldOutToo bool
 }
 
-// parseAsOf returns the query options at and strategyVersion.
+// parseAsOf returns the query options at, strategyVersion and holdout.
 func parseAsOf(r *http.Request) (q asOf, err error) {
 	query := r.URL.Query()
+	q.heldOutToo = query.Has("holdout")
 	if !query.Has("at") {
 		if query.Has("strategyVersion") {
 			return q, httpapi.Errorf(http.StatusUnprocessableEntity,
@@ -48,18 +52,27 @@ func parseAsOf(r *http.Request) (q asOf, err error) {
 
 // read reads a profile of which the caller uses so many affinities, 0 for all.
 func (h handler) read(ctx context.Context, app config.App, user string, q asOf,
-	affinities int) (profile.Result, error) {
-	if q.at.IsZero() {
-		result, err := h.Profiles.Read(ctx, app, user, affinities)
-		if err != nil {
-			return result, fmt.Errorf("read profile: %w", err)
-		}
-		if !result.Known {
-			return result, unknown(user)
-		}
-		return result, nil
+	affinities int) (result profile.Result, err error) {
+	app.HeldOutToo = true // or a surface knows nothing of them
+	if !q.at.IsZero() {
+		result, err = h.compute(ctx, app, user, q)
+	} else if result, err = h.Profiles.Read(ctx, app, user, affinities); err != nil {
+		err = fmt.Errorf("read profile: %w", err)
+	} else if !result.Known {
+		err = unknown(user)
 	}
-	return h.compute(ctx, app, user, q)
+	if result.HeldOut && !q.heldOutToo {
+		result = result.Withheld()
+	}
+	return result, err
+}
+
+// checkHoldout checks the option that asks for the affinities of users who are held out, too.
+func checkHoldout(grant auth.Grant, value string) error {
+	if value != "ignore" {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "holdout %.50q must be ignore, or left out", value)
+	}
+	return grant.Require(auth.Admin)
 }
 
 // compute computes a profile as of an instant of the past, from blocks and log. It takes as long

@@ -18,6 +18,7 @@ type batch struct {
 	consistency *string // nil: the app's
 	segments    bool    // answer with the names of segments
 	surface     []string
+	holdout     string // "": profiles of users who are held out have no affinities
 }
 
 // decodeBatch reads {"userTokens":[...],"limit":N,"consistency":"...","segments":B}, and drops
@@ -27,7 +28,7 @@ func decodeBatch(body []byte) (batch, error) {
 	switch err := json.Unmarshal(body, &in, json.RejectUnknownMembers(true)); {
 	case errors.Is(err, json.ErrUnknownName):
 		return batch{}, httpapi.Errorf(http.StatusUnprocessableEntity,
-			"Unknown key: the body takes userTokens, limit, consistency, segments and surface")
+			"Unknown key: the body takes userTokens, limit, consistency, segments, surface and holdout")
 	case err != nil || in == nil:
 		return batch{}, httpapi.Errorf(http.StatusBadRequest, `Bad Request: want {"userTokens":["..."],"limit":N}`)
 	}
@@ -51,7 +52,7 @@ func decodeBatch(body []byte) (batch, error) {
 			users = append(users, user)
 		}
 	}
-	asked := batch{users, limit, in.Consistency, in.Segments, nil}
+	asked := batch{users, limit, in.Consistency, in.Segments, nil, in.Holdout}
 	if in.Surface != nil {
 		asked.surface = []string{*in.Surface}
 	}

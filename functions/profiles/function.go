@@ -51,7 +51,7 @@ func newBounded(b Backends, maxAnswer int) http.Handler {
 		return auth.ServeBoth(h.user, handle, auth.Recommendation, auth.ProfilesRead)
 	}
 	rt.HandleOwn("GET /1/profiles/{userToken}", read(h.get), "limit", "halfLife", "consistency", "segments",
-		"at", "strategyVersion", "surface")
+		"at", "strategyVersion", "surface", "holdout")
 	rt.HandleOwn("POST /1/profiles/batch", auth.ServeBoth(h.Auth.TenantUserGrant, h.batch,
 		auth.Recommendation, auth.ProfilesRead))
 	rt.Handle("GET /1/profiles/personalization/{userToken}", read(h.personalization))
@@ -157,10 +157,13 @@ func (h handler) user(r *http.Request, anyOf ...string) (config.App, string, err
 		return app, "", err
 	}
 	user, err := userToken(r)
-	if err != nil {
-		return app, "", err
+	if err == nil {
+		err = grant.User(user)
 	}
-	return app, user, grant.User(user)
+	if err == nil && r.URL.Query().Has("holdout") {
+		err = checkHoldout(grant, r.URL.Query().Get("holdout"))
+	}
+	return app, user, err
 }
 
 // userToken returns the token of the request's path, and checks it before it
@@ -240,6 +243,11 @@ func (h handler) batch(w http.ResponseWriter, r *http.Request, app config.App, g
 			return err
 		}
 	}
+	if asked.holdout != "" {
+		if err := checkHoldout(grant, asked.holdout); err != nil {
+			return err
+		}
+	}
 	if asked.consistency != nil {
 		if err := overrideConsistency(&app, *asked.consistency); err != nil {
 			return err
@@ -287,9 +295,13 @@ func (h handler) encodeEach(ctx context.Context, app config.App, asked batch) (m
 		return nil, err
 	}
 	read, size := make(map[string]json.RawMessage, len(asked.users)), 0
+	app.HeldOutToo = true
 	err = h.Profiles.ReadEach(ctx, app, asked.users, decode, func(user string, result profile.Result) error {
 		if !result.Known {
 			return nil
+		}
+		if result.HeldOut && asked.holdout == "" {
+			result = result.Withheld()
 		}
 		segments, err := names[user], error(nil)
 		if names == nil {
@@ -332,7 +344,7 @@ func (h handler) personalization(w http.ResponseWriter, r *http.Request, app con
 			"This route answers profiles as of now: GET /1/profiles/{userToken} takes at")
 	}
 	h.Usage.Reads(app.ID, 1)
-	result, err := h.read(r.Context(), app, user, asOf{}, 0)
+	result, err := h.read(r.Context(), app, user, asOf{heldOutToo: r.URL.Query().Has("holdout")}, 0)
 	if err != nil {
 		return err
 	}

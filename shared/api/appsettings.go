@@ -46,6 +46,8 @@ type AppSettings struct {
 	Residency *AppResidency `json:"residency,omitempty"`
 	// Purposes are what the app uses events for; absent if there are none: all events count.
 	Purposes []AppPurpose `json:"purposes,omitempty"`
+	// Holdout says which users get no personalization; absent if all do.
+	Holdout *AppHoldout `json:"holdout,omitempty"`
 	// TrackNames are the types of events that the app has given names of track calls; absent
 	// if there are none.
 	TrackNames map[string]string `json:"trackNames,omitempty"`
@@ -88,6 +90,14 @@ type AppPurpose struct {
 	Signals []string `json:"signals,omitempty"`
 	// Surfaces are where the app uses what was kept for the purpose; absent for nowhere.
 	Surfaces []string `json:"surfaces,omitempty"`
+}
+
+// AppHoldout says which users of an app get no personalization, so that the others can be compared with them.
+type AppHoldout struct {
+	// Share is that of the users, from 0 to 0.2.
+	Share float64 `json:"share"`
+	// Seed decides who they are.
+	Seed string `json:"seed"`
 }
 
 // AppResidency says in which regions the users of an app live.

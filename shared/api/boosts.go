@@ -31,9 +31,11 @@ type BoostQuery struct {
 type Boost struct {
 	UserToken string `json:"userToken"`
 	// Person is true if the affinities are those of the user who has signed in under the userToken.
-	Person bool   `json:"person,omitempty"`
-	Engine string `json:"engine"`
-	Mode   string `json:"mode"`
+	Person bool `json:"person,omitempty"`
+	// Holdout is true if the user is held out, so that the query is empty. Absent otherwise.
+	Holdout bool   `json:"holdout,omitempty"`
+	Engine  string `json:"engine"`
+	Mode    string `json:"mode"`
 	// StrategyVersion is that of the active strategy.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// AsOf is the instant of the scores.

@@ -16,6 +16,9 @@ type ProfileQuery struct {
 	Segments bool
 	// Surface asks for what counts for the purposes of a surface of the app, such as "rank". "" is all that is kept.
 	Surface string
+	// Holdout is "ignore" to ask for the affinities of users who are held out, too, which needs a key with the
+	// permission admin. "": their profiles have none.
+	Holdout string
 	// At asks for the profile as of an instant of the past, within the retention, of the events that
 	// the engine holds now. The zero value is now.
 	At time.Time
@@ -36,8 +39,9 @@ type ProfilesRequest struct {
 	Consistency *string `json:"consistency,omitempty"`
 	// Segments asks for the names of the saved segments that each user belongs to.
 	Segments bool `json:"segments,omitempty"`
-	// Surface is as in ProfileQuery.
+	// Surface and Holdout are as in ProfileQuery.
 	Surface *string `json:"surface,omitempty"`
+	Holdout string  `json:"holdout,omitempty"`
 }
 
 // Profiles is the answer of POST /1/profiles/batch. Each user of the request is
@@ -86,6 +90,9 @@ type Profile struct {
 	// Segments are the names of the saved segments that the user belongs to at AsOf,
 	// sorted. Absent unless the request asks for them.
 	Segments []string `json:"segments,omitempty"`
+	// Holdout is true for a user who is held out, and gets no personalization: Affinities are empty, unless the request
+	// ignores that. Absent otherwise.
+	Holdout bool `json:"holdout,omitempty"`
 	// Affinities are the strongest, the highest score first.
 	Affinities []Affinity `json:"affinities"`
 }
@@ -111,7 +118,7 @@ type Affinity struct {
 type PersonalizationProfile struct {
 	UserToken   string `json:"userToken"`
 	LastEventAt Time   `json:"lastEventAt"`
-	// Scores are whole numbers from 1 to 20, by facet and value.
+	// Scores are whole numbers from 1 to 20, by facet and value. Of a user who is held out there are none.
 	Scores map[string]map[string]int `json:"scores"`
 }
 

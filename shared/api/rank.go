@@ -19,10 +19,12 @@ const (
 const FieldRelevancy = "relevancy"
 
 // The fallbacks of a user without events: the order is by popularity, or, without crowd
-// statistics or their weight, by what the request and the catalog alone say.
+// statistics or their weight, by what the request and the catalog alone say. A user who is held out gets the
+// same order, and FallbackHoldout.
 const (
 	FallbackPopularity = "popularity"
 	FallbackCatalog    = "catalog"
+	FallbackHoldout    = "holdout"
 )
 
 // RankRequest is the body of POST /1/rank. It gives the candidates as ObjectIDs
@@ -88,7 +90,7 @@ type RankAnswer struct {
 	// and pairs come; null if the index has none.
 	CrowdAsOf *Time `json:"crowdAsOf"`
 	// Fallback is FallbackPopularity or FallbackCatalog if the user has no event that
-	// counts, and null otherwise.
+	// counts, FallbackHoldout if they are held out, and null otherwise.
 	Fallback *string `json:"fallback"`
 	// Person is true if the order is that of the user who has signed in under the userToken.
 	Person bool `json:"person,omitempty"`

@@ -101,7 +101,8 @@ func (r *reader) answer(ctx context.Context, asked config.App, token string, row
 	app, err := r.logs.retryOnSchemaChange(ctx, asked, func(app config.App) error {
 		w := work{app, q.compiled, q.why, share, r.rereader(app.ID), r.limits.patience}
 		return r.computer.compute(ctx, w, computations, r.checked(ctx, app, func(c *computation) error {
-			result = Result{Profile: c.profile(app), Session: c.session, Since: c.window.Since}
+			result = Result{Profile: c.profile(app), Session: c.session, Since: c.window.Since,
+				HeldOut: heldOut(app, token, c.row)}
 			return admission.Take(ctx, affinityBytes*int64(len(result.Affinities)))
 		}))
 	})

@@ -109,6 +109,7 @@ func (c Consents) Read(ctx context.Context, app config.App, user string) (Consen
 	}
 	said := consented(app, had, false)
 	said.Uses = make(map[consent.Surface]consent.Use)
+	app.HeldOutToo = true // it is about what users have said
 	for _, on := range consent.Surfaces() {
 		if said.Uses[on], err = at.env.useOf(app.For(on), user, row); err != nil {
 			return Consented{}, err
@@ -289,12 +290,12 @@ func excludingAll(row store.User) store.User {
 	return row
 }
 
-// setView sets what counts of the user on the surface of an app.
+// setView sets what counts of the user on the surface of an app, by their consents.
 func (u *user) setView(app config.App) {
-	if !app.Purposes.On() {
-		return
+	u.view, u.use = nil, consent.All
+	if app.Purposes.On() {
+		u.view, u.use = viewOf(app, u.consents, u.row, u.windowStart().Time)
 	}
-	u.view, u.use = viewOf(app, u.consents, u.row, u.windowStart().Time)
 }
 
 // viewOf is consent.Setting.Of. What the tokens of a person grant may differ, so the stored profile of a person serves
@@ -312,7 +313,10 @@ func viewOf(app config.App, c consent.Consents, row store.User, from int64) (*co
 
 // useOf returns what the surface of an app does with a stored profile of a row.
 func (v *env) useOf(app config.App, token string, row store.User) (consent.Use, error) {
-	if app.Surface == consent.Kept || !app.Purposes.On() {
+	switch {
+	case leavesOut(app, token, row):
+		return consent.None, nil
+	case app.Surface == consent.Kept || !app.Purposes.On():
 		return consent.All, nil
 	}
 	c, err := consentsOf(app.ID, token, row)

@@ -95,11 +95,11 @@ func (l *logs) retryOnSchemaChange(ctx context.Context, app config.App,
 		if !errors.Is(err, ErrSchemaChanged) {
 			return app, err
 		}
-		on := app.Surface
-		if app, err = l.readFresh(ctx, app.ID); err != nil {
-			return app, err
+		fresh, err := l.readFresh(ctx, app.ID)
+		if err != nil {
+			return fresh, err
 		}
-		app.Surface = on
+		app = fresh.As(app)
 	}
 	return app, fmt.Errorf("read log of %s, %d times: %w", app.ID, maxSchemaChanges, ErrSchemaChanged)
 }
@@ -110,7 +110,7 @@ func (l *logs) newest(ctx context.Context, app config.App, users []*user) (confi
 	for _, u := range users {
 		if u.row.Version > app.StrategyVersion {
 			fresh, err := l.readFresh(ctx, app.ID)
-			return fresh.For(app.Surface), err
+			return fresh.As(app), err
 		}
 	}
 	return app, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/profile/links"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -212,6 +213,9 @@ func spare(cell *links.Cell, blocks []history.Block, gaps []history.Range) ([]hi
 // planMembers adds the blocks and log ranges of the other tokens of a person to the reading. It
 // returns the blocks, and reports whether there are any ranges.
 func (r *reading) planMembers(u *computation) (all []located, logged bool) {
+	if u.use == consent.None {
+		return nil, false
+	}
 	for _, m := range u.members {
 		m.window, m.missing, m.planned = u.window, map[history.BlockID]bool{}, nil
 		t := m.row.Tombstone()

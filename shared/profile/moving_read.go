@@ -103,7 +103,7 @@ func (e enRoute) staying(ctx context.Context, app config.App, token string, part
 			return Result{}, err
 		}
 		if found.at == nil {
-			return unknown(app, e.env.now().UnixMilli()), nil
+			return unknown(app, token, e.env.now().UnixMilli()), nil
 		}
 		result, err := read(found)
 		if err != nil || result.Stored {
@@ -138,7 +138,7 @@ func (r *reader) readAt(ctx context.Context, app config.App, token string, found
 		if err := r.admit(ctx, row, limit); err != nil {
 			return Result{}, err
 		}
-		result, ok, err := r.serve(ctx, &app, row, limit)
+		result, ok, err := r.serve(ctx, &app, token, row, limit)
 		if ok && parts == store.UserSession && !row.Gone() {
 			ok = r.serveSession(ctx, &result, row)
 		}
@@ -163,8 +163,8 @@ func (r *reader) readAt(ctx context.Context, app config.App, token string, found
 }
 
 // unknown is the profile of a user without events.
-func unknown(app config.App, now int64) Result {
-	return Result{App: app, Profile: affinity.Profile{
+func unknown(app config.App, token string, now int64) Result {
+	return Result{App: app, HeldOut: heldOut(app, token, store.User{}), Profile: affinity.Profile{
 		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
 		Anchor: now, Until: math.MaxInt64,
 	}}

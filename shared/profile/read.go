@@ -30,8 +30,16 @@ type Result struct {
 	// Of is the known user whose profile it is, who has signed in under the token that was asked
 	// for; "": it is the profile of the token. Only reads of Identities set it.
 	Of string
+	// HeldOut reports that the user gets no personalization, so that on a surface nothing counts of them.
+	HeldOut bool
 	// unfolded is how many events of a computed profile came from the log.
 	unfolded int
+}
+
+// Withheld returns the profile without what counts of the user.
+func (r Result) Withheld() Result {
+	r.Affinities, r.Total, r.Session = nil, 0, affinity.Session{}
+	return r
 }
 
 // reader serves profiles.
@@ -74,7 +82,7 @@ func (r *reader) readFrom(ctx context.Context, app config.App, token string, row
 	if err := r.admit(ctx, row, limit); err != nil {
 		return Result{}, err
 	}
-	result, ok, err := r.serve(ctx, &app, row, limit)
+	result, ok, err := r.serve(ctx, &app, token, row, limit)
 	if ok && parts == store.UserSession && result.Stored {
 		ok = r.serveSession(ctx, &result, row)
 	}
@@ -116,16 +124,17 @@ func (r *reader) computeOne(ctx context.Context, app config.App, token string,
 // serve answers from a row and reports whether the row holds a valid profile, or says
 // that the user is gone. If the profile has a newer strategy than app, the cached
 // configuration is out of date, and serve replaces app.
-func (r *reader) serve(ctx context.Context, app *config.App, row store.User, limit int) (Result, bool, error) {
-	if row.Gone() {
-		return Result{Profile: r.unknown(*app), App: *app}, true, nil
+func (r *reader) serve(ctx context.Context, app *config.App, token string, row store.User,
+	limit int) (Result, bool, error) {
+	use, err := consent.None, error(nil)
+	if !row.Gone() {
+		use, err = r.useOf(*app, token, row)
 	}
-	use, err := r.useOf(*app, "", row)
 	if err != nil {
 		return Result{}, false, err
 	}
 	if use == consent.None {
-		return Result{Profile: r.unknown(*app), App: *app}, true, nil
+		return Result{Profile: r.unknown(*app), App: *app, HeldOut: heldOut(*app, token, row)}, true, nil
 	}
 	if use == consent.Part || !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
@@ -150,7 +159,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, row store.User, lim
 	if limit > 0 && len(p.Affinities) > limit { // a choice needed all
 		p.Affinities = slices.Clone(p.Affinities[:limit])
 	}
-	return Result{Profile: p, Stored: true, App: *app}, true, nil
+	return Result{Profile: p, Stored: true, App: *app, HeldOut: heldOut(*app, token, row)}, true, nil
 }
 
 // unknown returns the profile of a user of whom nothing counts.
@@ -249,7 +258,8 @@ func (r *reader) pass(ctx context.Context, app config.App, c *computation, save 
 			return err
 		}
 	}
-	return fn(c.token, Result{Profile: p, App: app, Session: c.session, unfolded: c.unfolded})
+	return fn(c.token, Result{Profile: p, App: app, Session: c.session, HeldOut: heldOut(app, c.token, c.row),
+		unfolded: c.unfolded})
 }
 
 // computedSaver writes computed profiles, some megabytes at a time. The answer is

@@ -156,8 +156,8 @@ func (r *reader) newestOf(ctx context.Context, app config.App, rows map[string]s
 // consistency and the surface that the request asks for.
 func (r *reader) newer(ctx context.Context, app config.App) (config.App, error) {
 	fresh, err := r.logs.readFresh(ctx, app.ID)
-	fresh.Consistency, fresh.Surface = app.Consistency, app.Surface
-	return fresh, err
+	fresh.Consistency = app.Consistency
+	return fresh.As(app), err
 }
 
 // serveEach passes the stored profiles that are valid to fn. It returns the other
@@ -170,7 +170,7 @@ func (r *reader) serveEach(ctx context.Context, app *config.App, group []string,
 		if err := admission.Take(ctx, r.profileBytes(rows[token], limit)); err != nil {
 			return err
 		}
-		result, ok, err := r.serve(ctx, app, rows[token], limit)
+		result, ok, err := r.serve(ctx, app, token, rows[token], limit)
 		if !ok && err == nil {
 			stale = append(stale, token)
 		} else if err == nil {

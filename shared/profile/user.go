@@ -153,6 +153,7 @@ func (u *user) setWindow(now int64, app config.App) {
 		Marks: u.row.Marks,
 	}
 	u.setView(app)
+	u.holdOut(app)
 }
 
 // usable is the manifest without bad blocks and leftovers.

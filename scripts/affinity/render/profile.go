@@ -30,6 +30,8 @@ func Profile(out io.Writer, p api.Profile, halfLife string, reasons []string, co
 	switch {
 	case len(p.Affinities) > 0:
 		drawBars(&text, p.Affinities, halfLife, cli.Width(out), colors)
+	case p.Holdout:
+		fmt.Fprintln(&text, "  no affinities: the user is held out; with --holdout ignore those that are kept are shown")
 	case p.StrategyVersion == 0:
 		fmt.Fprintln(&text, "  no affinities: the app has no strategy yet (affinity strategy set FILE)")
 	case len(reasons) == 0:

@@ -27,7 +27,10 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 		by = fmt.Sprintf("strategy version %d", r.StrategyVersion)
 	}
 	fmt.Fprintf(&text, "%s  %s  %s  %d ms\n", colors.Bold(cli.Printable(user)), by, statistics(r), r.Took)
-	if r.Fallback != nil {
+	switch {
+	case r.Fallback != nil && *r.Fallback == api.FallbackHoldout:
+		fmt.Fprintln(&text, "  this user is held out: the order is that of a user without events")
+	case r.Fallback != nil:
 		fmt.Fprintln(&text, "  no event of this user counts: the order is the same for all such users")
 	}
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

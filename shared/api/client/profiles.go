@@ -29,6 +29,9 @@ func (c Profiles) Get(ctx context.Context, user string, q api.ProfileQuery) (api
 	if q.Surface != "" {
 		query.Set("surface", q.Surface)
 	}
+	if q.Holdout != "" {
+		query.Set("holdout", q.Holdout)
+	}
 	if !q.At.IsZero() {
 		query.Set("at", strconv.FormatInt(q.At.UnixMilli(), 10))
 	}

@@ -79,6 +79,7 @@ const (
 	appIdentity    Action = "app.identity"
 	appResidency   Action = "app.residency"
 	appPurposes    Action = "app.purposes"
+	appHoldout     Action = "app.holdout"
 	appLimits      Action = "app.limits"
 	appEncoding    Action = "app.encoding"
 	AppTickets     Action = "app.tickets"
@@ -98,7 +99,7 @@ var Actions = []Action{
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
 	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appResidency, appPurposes,
-	appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,
+	appHoldout, appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,
 }
 
 // Outcome is how a change ended.

@@ -1,6 +1,7 @@
 package auditlog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
@@ -145,6 +147,15 @@ func (o Operated) SetPurposes(ctx context.Context, appID string, to []consent.Pu
 	return app, err
 }
 
+// SetHoldout records app.holdout.
+func (o Operated) SetHoldout(ctx context.Context, appID string, to experiment.Holdout) (app config.App, err error) {
+	err = o.existing(ctx, Change{App: appID, Action: appHoldout, Detail: cmp.Or(to.ID(), "off")}, func() error {
+		app, err = o.Store.SetHoldout(ctx, appID, to)
+		return err
+	})
+	return app, err
+}
+
 // SetLimits records app.limits.
 func (o Operated) SetLimits(ctx context.Context, appID string, n limit.Numbers) error {
 	detail, err := json.Marshal(n)
@@ -162,7 +173,10 @@ func (o Operated) SetEncoding(ctx context.Context, appID string, e schema.Encodi
 		return config.App{}, err
 	}
 	err = o.recorder.Do(ctx, Change{App: appID, Actor: Operator, Action: appEncoding}, func() (End, error) {
-		app, err = o.Store.SetEncoding(ctx, appID, e)
+		app, err = o.UpdateLog(ctx, appID, func(a *config.App) error {
+			a.Log.Encoding = e
+			return nil
+		})
 		return End{Detail: "encoding " + string(app.Log.Encoding)}, err
 	})
 	return app, err

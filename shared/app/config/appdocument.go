@@ -7,6 +7,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -47,6 +48,8 @@ type (
 		Residency string `firestore:"residency,omitempty"`
 		// Purposes is JSON. Empty: all events count.
 		Purposes string `firestore:"purposes,omitempty"`
+		// Holdout is JSON. Empty: nobody is held out.
+		Holdout string `firestore:"holdout,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -167,14 +170,14 @@ func (d appDocument) app() (App, error) {
 	}
 	a.FeedVersion = d.FeedVersion
 	// An app of which one of these is unknown must not look like one without it: its private facets would be shown,
-	// its links, its purposes and the regions of its users forgotten, and its objects would leave the feeds.
+	// its links, its purposes, its holdout and the regions of its users forgotten, and its objects would leave the feeds.
 	for _, part := range []struct {
 		name, text string
 		value      any
 	}{
 		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
 		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
-		{"purposes", d.Purposes, &a.Purposes},
+		{"purposes", d.Purposes, &a.Purposes}, {"holdout", d.Holdout, &a.Holdout},
 		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
 	} {
 		if part.text == "" {
@@ -229,6 +232,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.Identity, a.Identity, a.Identity != Identity{}},
 		{&d.Residency, a.Residency, a.Residency.On()},
 		{&d.Purposes, a.Purposes, a.Purposes.Last > 0},
+		{&d.Holdout, a.Holdout, a.Holdout != experiment.Holdout{}},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -286,6 +287,12 @@ func (c *Cached) SetSegments(ctx context.Context, appID string, on bool) error {
 func (c *Cached) SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (App, error) {
 	defer c.apps.Evict(appID)
 	return c.store.SetPurposes(ctx, appID, purposes)
+}
+
+// SetHoldout is SetHoldout of the Store.
+func (c *Cached) SetHoldout(ctx context.Context, appID string, to experiment.Holdout) (App, error) {
+	defer c.apps.Evict(appID)
+	return c.store.SetHoldout(ctx, appID, to)
 }
 
 // SetIdentity is SetIdentity of the Store.

@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -58,6 +59,10 @@ type App struct {
 	Purposes consent.Setting
 	// Surface is the part of the app that reads, consent.Kept for none. It is not stored: see For.
 	Surface consent.Surface
+	// Holdout are the users who get no personalization. On a surface nothing counts of them.
+	Holdout experiment.Holdout
+	// HeldOutToo says that reads answer what counts of users who are held out, too. It is not stored.
+	HeldOutToo bool
 	// Limits are what the app may ask for. A zero is the deployment's default.
 	Limits limit.Numbers
 	// PrivateFacets are the facets that no boost shows.
@@ -81,8 +86,8 @@ type App struct {
 	Move      Move
 	CreatedAt time.Time // to the microsecond
 	// ChangedAt is when the app was created, or when its retention, its strategy, its region, the
-	// phase of its move, the schemas of its log, its dates, its numeric bands, its purposes or its segments last
-	// changed. It is by the store's clock, to the millisecond. A job that needs the change to have
+	// phase of its move, the schemas of its log, its dates, its numeric bands, its purposes, its holdout or its segments
+	// last changed. It is by the store's clock, to the millisecond. A job that needs the change to have
 	// reached every function waits until two TTLs after it.
 	ChangedAt time.Time
 }

@@ -16,6 +16,12 @@ func (a App) For(on consent.Surface) App {
 	return a
 }
 
+// As returns the app as it was asked for: for the surface of an earlier reading of it, and with whom that took.
+func (a App) As(asked App) App {
+	a.Surface, a.HeldOutToo = asked.Surface, asked.HeldOutToo
+	return a
+}
+
 // WithPurposes returns the app with other purposes, and reports whether that changes the app. Then the scoring version
 // rises: no stored profile, and none that another process has packed, is valid any more. The error is of kind
 // fault.Invalid, or ErrMoving.

@@ -16,6 +16,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -47,6 +48,7 @@ func run(t *testing.T, open func(*testing.T) store) {
 		{"BrowserRanking", testBrowserRanking},
 		{"Identity", testIdentity},
 		{"Purposes", testPurposes},
+		{"Holdout", testHoldout},
 		{"Residency", testResidency},
 		{"SegmentsSwitch", testSegmentsSwitch},
 		{"Limits", testLimits},
@@ -310,6 +312,7 @@ func testUnknown(t *testing.T, s store) {
 		"SetConsistency":    func() error { return s.SetConsistency(ctx, "shop", config.Strong) },
 		"SetBrowserRanking": func() error { return s.SetBrowserRanking(ctx, "shop", true) },
 		"SetSegments":       func() error { return s.SetSegments(ctx, "shop", true) },
+		"SetHoldout":        func() error { _, err := s.SetHoldout(ctx, "shop", experiment.Holdout{}); return err },
 		"SetPurposes":       func() error { _, err := s.SetPurposes(ctx, "shop", nil); return err },
 		"SetIdentity":       func() error { _, err := s.SetIdentity(ctx, "shop", collect, 0); return err },
 		"SetResidency":      func() error { _, err := s.SetResidency(ctx, "shop", prepare, 0); return err },

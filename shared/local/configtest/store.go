@@ -8,6 +8,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -40,6 +41,7 @@ type (
 	}
 	keysAndStrategies interface {
 		SetPurposes(ctx context.Context, appID string, purposes []consent.Purpose) (config.App, error)
+		SetHoldout(ctx context.Context, appID string, to experiment.Holdout) (config.App, error)
 		Keys(ctx context.Context, appID string) ([]config.Key, error)
 		PutKey(ctx context.Context, appID string, key config.Key) error
 		DeleteKey(ctx context.Context, appID, hash string) error

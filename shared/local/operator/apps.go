@@ -12,6 +12,7 @@ import (
 	"github.com/affinityengine/affinity/shared/app/limit"
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -28,6 +29,7 @@ const (
 	identityPath    = "/local/apps/identity"
 	residencyPath   = "/local/apps/residency"
 	purposesPath    = "/local/apps/purposes"
+	holdoutPath     = "/local/apps/holdout"
 	limitsPath      = "/local/apps/limits"
 	defaultsPath    = "/local/apps/limits/defaults"
 	encodingPath    = "/local/apps/encoding"
@@ -72,6 +74,11 @@ type Store interface {
 	Keys(ctx context.Context, appID string) ([]config.Key, error)
 	PutKey(ctx context.Context, appID string, key config.Key) error
 	DeleteKey(ctx context.Context, appID, hash string) error
+}
+
+// Holdouts changes who gets no personalization, as config.Store does.
+type Holdouts interface {
+	SetHoldout(ctx context.Context, appID string, to experiment.Holdout) (config.App, error)
 }
 
 // handleApps adds the operations to a router.
@@ -259,6 +266,11 @@ func (c *Client) SetResidency(ctx context.Context, appID string, to config.Resid
 func (c *Client) SetPurposes(ctx context.Context, appID string, to []consent.Purpose) (config.App, error) {
 	app := config.App{ID: appID, Purposes: consent.Setting{Purposes: to}}
 	return post[config.App](ctx, c, purposesPath, request{App: app})
+}
+
+// SetHoldout changes who gets no personalization.
+func (c *Client) SetHoldout(ctx context.Context, appID string, to experiment.Holdout) (config.App, error) {
+	return post[config.App](ctx, c, holdoutPath, request{App: config.App{ID: appID, Holdout: to}})
 }
 
 // ResidencyIn returns a setting of residency for a deployment, or an error if it names regions that are not there. An

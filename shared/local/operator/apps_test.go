@@ -22,7 +22,7 @@ import (
 // start serves the routes over a store, and returns a client and the address.
 func start(t *testing.T, store *config.Store, token string) (*operator.Client, string) {
 	t.Helper()
-	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, nil, time.Now, seal.New(), nil, nil, operator.Moves{}))
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, store, nil, time.Now, seal.New(), nil, nil, operator.Moves{}))
 	t.Cleanup(server.Close)
 	c, err := operator.NewClient(server.URL, token)
 	must.Succeed(t, err)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"crypto/subtle"
 	"log/slog"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 // Handler serves the paths that begin with /local. It answers a request that comes from this machine
 // and carries the operator's token. To a request from elsewhere or from a web page there is no such
 // path. now is the engine's clock, moves.Runner nil in an engine without regions.
-func Handler(log *slog.Logger, token string, place Place, apps Store, reader usage.Reader, now func() time.Time,
-	c config.Cipher, deletions Deletions,
+func Handler(log *slog.Logger, token string, place Place, apps Store, holdouts Holdouts,
+	reader usage.Reader, now func() time.Time, c config.Cipher, deletions Deletions,
 	regions config.Regions, moves Moves) http.Handler {
 	rt := httpapi.NewRouter(log)
 	rt.Life = time.Minute
@@ -23,6 +24,9 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, reader usa
 		return httpapi.WriteJSON(w, http.StatusOK, place)
 	})
 	handleApps(rt, apps, place.Limits, c, regions)
+	handle(rt, holdoutPath, func(ctx context.Context, r request) (any, error) {
+		return holdouts.SetHoldout(ctx, r.App.ID, r.App.Holdout)
+	})
 	handleDeletions(rt, deletions)
 	handleMoves(rt, moves)
 	handleUsage(rt, apps, reader, now)

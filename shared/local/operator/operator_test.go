@@ -15,7 +15,7 @@ import (
 // A request from elsewhere or from a web page finds no path, even with the token.
 func TestHandlerServesThisMachine(t *testing.T) {
 	token := operator.NewToken()
-	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory(), nil, time.Now, seal.New(), nil, nil, operator.Moves{})
+	h := operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{Project: "p"}, config.NewMemory(), nil, nil, time.Now, seal.New(), nil, nil, operator.Moves{})
 	for _, test := range []struct {
 		name, remote, host, origin, token string
 		want                              int

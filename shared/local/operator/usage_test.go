@@ -41,7 +41,7 @@ func TestTop(t *testing.T) {
 	store := config.NewMemory()
 	must.Succeed(t, store.CreateApp(t.Context(), config.App{ID: "shop"}))
 	token := operator.NewToken()
-	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, used{}, today.Time, seal.New(), nil, nil, operator.Moves{}))
+	server := httptest.NewServer(operator.Handler(slog.New(slog.DiscardHandler), token, operator.Place{}, store, store, used{}, today.Time, seal.New(), nil, nil, operator.Moves{}))
 	defer server.Close()
 	c, err := operator.NewClient(server.URL, token)
 	must.Succeed(t, err)

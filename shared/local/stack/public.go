@@ -32,8 +32,8 @@ func (s *Stack) servePublic(o Options, door *adminDoor) error {
 		s.URL = "https://" + reachable(public.Addr())
 	}
 	s.links = console.NewLinks(time.Now)
-	operated := operator.Handler(o.Log, s.Operator, s.place,
-		operatedApps{auditlog.NewOperated(b.Config, auditlog.New(b.AuditLog())), b.CachedConfig, b.Residents},
+	apps := operatedApps{auditlog.NewOperated(b.Config, auditlog.New(b.AuditLog())), b.CachedConfig, b.Residents}
+	operated := operator.Handler(o.Log, s.Operator, s.place, apps, apps,
 		b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 		operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config})
 	check := newHealth(s.disk.Records(spaceHealth), time.Now)

@@ -147,8 +147,12 @@ func (c *Cell) Admit(token string, e Evidence) Cell {
 			next.List[i].Shut = e.Time
 		}
 	}
-	next.List = slices.DeleteFunc(next.List, func(l Listed) bool { return l.Token == token })
-	next.List = append(next.List, Listed{Token: token, At: e.Time})
+	listed := Listed{Token: token, At: e.Time}
+	if at := slices.IndexFunc(next.List, func(l Listed) bool { return l.Token == token }); at >= 0 {
+		next.List[at] = listed
+		return next
+	}
+	next.List = append(next.List, listed)
 	return next
 }
 

@@ -112,7 +112,7 @@ type Cell struct {
 	Role    Role
 	Number  int64    // of changes: no two values of the cell are equal
 	Entries []Entry  // of an anonymous token, by From
-	List    []Listed // of a known one
+	List    []Listed // of a known one, in the order in which they were first linked
 	// OutBy is the known user whose opt-out has taken the anonymous token along; "": none has.
 	OutBy string
 }
@@ -252,6 +252,17 @@ func (c *Cell) Tokens() []string {
 		tokens[i] = l.Token
 	}
 	return tokens
+}
+
+// First returns the token of a known user's first open link, and false if there is none: that which the list has had
+// for longest, and which the limit has not shut.
+func (c *Cell) First() (string, bool) {
+	for _, l := range c.List {
+		if l.Shut == 0 {
+			return l.Token, true
+		}
+	}
+	return "", false
 }
 
 // Newest returns the time of the newest evidence of a known user's links, 0 if there are none.

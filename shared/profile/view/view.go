@@ -74,6 +74,9 @@ func AppendWithSegments(b []byte, user string, r profile.Result, limit int, half
 		}
 		b = append(b, ']')
 	}
+	if r.HeldOut {
+		b = append(b, `,"holdout":true`...)
+	}
 	b = append(b, `,"affinities":[`...)
 	names := byName(r.HalfLives)
 	for i, a := range r.Affinities[:min(limit, len(r.Affinities))] {

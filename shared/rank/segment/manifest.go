@@ -24,6 +24,8 @@ type Manifest struct {
 	// Since (ms) is when segments were turned on before the build. While they are off
 	// nobody lists changes, so a manifest of another time says nothing.
 	Since int64 `json:"since,omitempty"`
+	// Holdout says which users were held out of all parts, as package experiment has it. "": none.
+	Holdout string `json:"holdout,omitempty"`
 	// Faulty counts the users whom the build left out because their log is damaged.
 	Faulty int64 `json:"faulty,omitempty"`
 	// Parts are the base parts, by From, then the deltas, newest last.

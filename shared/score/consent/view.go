@@ -70,7 +70,7 @@ func (s Setting) Of(c Consents, on Surface, from int64) (*View, Use) {
 		}
 	}
 	if len(used) == 0 {
-		return &View{whole: math.MaxInt64}, None
+		return Nothing(), None
 	}
 	for _, r := range kept {
 		if !slices.ContainsFunc(used, func(u right) bool { return u.covers(r) }) {
@@ -107,6 +107,9 @@ func newView(rights []right, others []affinity.Tombstone) *View {
 	}
 	return v
 }
+
+// Nothing returns the view by which no event counts.
+func Nothing() *View { return &View{whole: math.MaxInt64} }
 
 // Keeps reports whether an event of a type, a name, a time and a receipt (ms) counts.
 func (v *View) Keeps(typ event.Type, name string, time, receipt int64) bool {

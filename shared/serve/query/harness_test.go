@@ -17,6 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/rank/segment"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/serve/query"
 	"github.com/affinityengine/affinity/shared/store"
@@ -139,7 +140,7 @@ func (b *bench) change(user string) {
 func (b *bench) profiles(users []string) map[string]affinity.Profile {
 	b.Helper()
 	all := map[string]affinity.Profile{}
-	err := b.engine.ReadEach(b.Context(), b.app(), users, 0, func(user string, r profile.Result) error {
+	err := b.engine.ReadEach(b.Context(), b.app().For(consent.Segments), users, 0, func(user string, r profile.Result) error {
 		if r.Known {
 			all[user] = r.Profile
 		}
@@ -190,7 +191,7 @@ func (b *bench) build() {
 	b.Helper()
 	app := b.app()
 	m := segment.Manifest{ScoringVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
-		Generation: fmt.Sprint("g", b.clock), BuiltAt: b.clock, Since: app.Segments.Since.UnixMilli()}
+		Generation: fmt.Sprint("g", b.clock), BuiltAt: b.clock, Since: app.Segments.Since.UnixMilli(), Holdout: app.Holdout.ID()}
 	users := b.everybody()
 	for len(users) > 0 {
 		some := users[:min(b.perPart, len(users))]

@@ -63,7 +63,8 @@ func (e *evaluation) judge(ctx context.Context, users []string) error {
 					return err
 				}
 				e.rows.kept.Set(rowKey{app: e.appID, user: user},
-					kept{profile: stored, cut: cut, ticket: ticket, bytes: len(stored)})
+					kept{profile: stored, cut: cut, ticket: ticket, bytes: len(stored),
+						holdout: e.app.Holdout})
 				return nil
 			})
 			var faulty profile.Faulty
@@ -89,7 +90,7 @@ func (e *evaluation) judgeKnown(users []string) (rest []unknown) {
 	var l segment.Lookup
 	for _, user := range users {
 		known, is := e.rows.kept.Get(rowKey{app: e.appID, user: user})
-		if !is {
+		if !is || known.holdout != e.app.Holdout {
 			rest = append(rest, unknown{user: user})
 			continue
 		}

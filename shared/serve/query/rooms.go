@@ -72,6 +72,11 @@ func (r *Reader) readRooms(ctx context.Context, app config.App) ([]room, error) 
 			return nil, r.notReady(ctx, app, "The lists of the app's segments are not built yet. "+later)
 		case !app.ScoresAs(m.ScoringVersion) || m.RetentionDays != app.RetentionDays:
 			return nil, r.notReady(ctx, app, scoringChanged)
+		case m.Holdout != app.Holdout.ID():
+			if _, err := r.builds.Order(ctx, app.ID); err != nil {
+				return nil, err
+			}
+			return nil, r.notReady(ctx, app, othersHeldOut)
 		}
 		all = append(all, of)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/cache"
 	"github.com/affinityengine/affinity/shared/rank/segment"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -40,9 +41,10 @@ type kept struct {
 	tokens segment.TokenRow
 	bytes  int
 
-	profile []byte           // of a user, as stored
-	cut     store.ChangeSlot // it counts what was listed before
-	ticket  int64            // of the row when it was read
+	profile []byte             // of a user, as stored
+	cut     store.ChangeSlot   // it counts what was listed before
+	ticket  int64              // of the row when it was read
+	holdout experiment.Holdout // of the app then
 }
 
 func newRowCache(bytes int) *rowCache {

@@ -140,6 +140,7 @@ const (
 	later          = "Send the request again later: "
 	scoringChanged = "The scoring strategy or the retention has changed, so the lists of the app's segments are " +
 		"built again. " + later
+	othersHeldOut = "The app holds out other users, so the lists of its segments are built again. " + later
 )
 
 // notReady returns the error that answers why, with the progress of the build.

@@ -157,13 +157,19 @@ func (o *Orderer) rank(ctx context.Context, r asked, in input) (Answer, error) {
 		Neighbours: in.neighbours, HighestCount: in.statistics.highest, Frequencies: in.statistics.frequencies,
 		Candidates: r.Candidates, Impact: r.Impact, Seen: r.Seen, Diversity: r.Diversity, Limit: r.Limit, Explain: r.Explain,
 	})
+	if in.user.HeldOut {
+		result.Fallback = heldOut
+	}
 	return Answer{
 		Result: result, StrategyVersion: app.StrategyVersion, ScoringVersion: app.ScoringVersion,
 		CrowdAsOf: in.statistics.asOf,
 		Unread:    in.unread,
-		Person:    in.user.Of != "",
+		Person:    in.user.Of != "" && !in.user.HeldOut,
 	}, nil
 }
+
+// heldOut is the Fallback of the order of users who get no personalization: it is that of a user without events.
+const heldOut = "holdout"
 
 // under returns app with the strategy that a request asks for.
 func (o *Orderer) under(ctx context.Context, app config.App, r Request) (config.App, error) {

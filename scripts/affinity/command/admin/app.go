@@ -69,7 +69,7 @@ func App(t *command.Tool, open Openers) *cobra.Command {
 		})
 	group.AddCommand(a.createCommand(), a.listCommand(), a.retentionCommand(), a.consistencyCommand(),
 		a.rankingCommand(), a.segmentsCommand(), a.identityCommand(), a.residencyCommand(), a.purposesCommand(),
-		a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(),
+		a.holdoutCommand(), a.limitsCommand(), a.ticketsCommand(), a.encodingCommand(),
 		a.keyCommand(), a.topCommand(), a.moveCommand(), a.isolateCommand(), a.regionCommand(), a.deleteCommand())
 	a.completeApps(group)
 	return group

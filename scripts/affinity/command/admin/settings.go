@@ -71,6 +71,9 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	if len(a.Purposes) > 0 {
 		line("purposes", purposesLine(a.Purposes))
 	}
+	if a.Holdout != nil {
+		line("held out", fmt.Sprintf("%s of the users, by the seed %s", percent(a.Holdout.Share), a.Holdout.Seed))
+	}
 	line("strategy version", a.StrategyVersion)
 	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)

@@ -34,6 +34,7 @@ type engine struct {
 
 // operations are what an engine can do beyond its operator.Store.
 type operations interface {
+	operator.Holdouts
 	DefaultLimits(ctx context.Context) (limit.Numbers, error)
 	AddParent(ctx context.Context, appID string, key config.Key, text string) error
 	// LastUsed is that of usage.Reader.

@@ -196,7 +196,10 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 }
 
 func printPage(t *command.Tool, p api.FeedPage) error {
-	if p.Fallback != nil {
+	switch {
+	case p.Fallback != nil && *p.Fallback == api.FallbackHoldout:
+		fmt.Fprintln(t.Out, "the user is held out: the order is that of a user without events")
+	case p.Fallback != nil:
 		fmt.Fprintln(t.Out, "by "+cli.Printable(*p.Fallback)+": no event of the user counts, or none was named")
 	}
 	for _, item := range p.Items {

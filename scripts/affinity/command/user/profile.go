@@ -57,7 +57,7 @@ func Profile(t *command.Tool) *cobra.Command {
 		if err != nil {
 			return shown{}, command.NoProfile(c, "read", args[0], err)
 		}
-		if len(p.Affinities) > 0 || t.JSON || !q.At.IsZero() { // reasons are as of now
+		if len(p.Affinities) > 0 || p.Holdout || t.JSON || !q.At.IsZero() { // reasons are as of now
 			return shown{p, nil}, nil
 		}
 		return shown{p, whyEmpty(ctx, c, args[0])}, nil
@@ -76,6 +76,8 @@ func Profile(t *command.Tool) *cobra.Command {
 		"score by this half-life of the strategy, such as 30 or 12h (default: its first)")
 	flags.StringVar(&q.Surface, "surface", "",
 		"only what counts for a surface of the app, such as rank (default: all that is kept)")
+	flags.StringVar(&q.Holdout, "holdout", "",
+		"ignore: show what is kept of a user who is held out, too; requires a key with the permission admin")
 	flags.StringVar(&q.Consistency, "consistency", "",
 		"eventual, or strong to read the cluster that is written (default: the app's)")
 	return cmd

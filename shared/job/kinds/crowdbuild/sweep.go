@@ -112,6 +112,7 @@ func (s *sweep) run(ctx context.Context) (next string, done bool, err error) {
 	before, faults := s.counts, s.faults
 	s.user, s.begun, s.next = "", 0, ""
 	app = app.For(consent.Recommend)
+	app.HeldOutToo = true // others get what is popular, not what is theirs
 	end, err := s.Source.SweepObjects(ctx, app, store.Range{From: s.from, To: s.shard.To}, options, s.add,
 		func(p profile.SweepProgress) error {
 			s.endUser()

@@ -32,7 +32,8 @@ type Outcome struct {
 const orderEvery = time.Minute
 
 // Order orders a delta for the app's manifest, if it has one and deltas need not wait, or one for that of each region
-// in which users of the app live. For a region without a manifest it starts a build. It reports whether it has. Orders
+// in which users of the app live. For a region without a manifest, or with one that holds out others than the app does,
+// it starts a build. It reports whether it has. Orders
 // of the same minute are one.
 func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 	now, err := r.Config.App(ctx, app)
@@ -57,6 +58,9 @@ func (r *Runner) Order(ctx context.Context, app string) (bool, error) {
 func (r *Runner) orderIn(ctx context.Context, app config.App) (bool, error) {
 	m, err := r.work.storeOf(app).Segments.ReadSegmentManifest(ctx, app.ID)
 	if err == nil && m.Version == 0 && app.Residency.Mode == config.ResidencyOn && app.Region != app.Residency.Home {
+		return true, r.startChanged(ctx, app.ID, m.Version)
+	}
+	if err == nil && m.Version > 0 && m.Holdout != app.Holdout.ID() {
 		return true, r.startChanged(ctx, app.ID, m.Version)
 	}
 	if errors.Is(err, wire.ErrNewer) || err == nil && m.Version == 0 {

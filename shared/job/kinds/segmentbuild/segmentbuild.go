@@ -66,10 +66,11 @@ type Params struct {
 	// Generation is the name of what the build makes. Of two, the newer is greater.
 	Generation string `firestore:"generation"`
 	// ScoringVersion and RetentionDays are those of the profiles, Since is when
-	// segments were turned on. Others supersede the build.
+	// segments were turned on, and Holdout says whom the lists leave out. Others supersede the build.
 	ScoringVersion int64     `firestore:"scoringVersion"`
 	RetentionDays  int       `firestore:"retentionDays"`
 	Since          time.Time `firestore:"since"`
+	Holdout        string    `firestore:"holdout,omitempty"`
 }
 
 var _ job.Params = Params{}
@@ -168,6 +169,8 @@ func (*Work) Obsolete(j job.Job, app config.App) string {
 		return fmt.Sprintf("scoring version %d has replaced %d", app.ScoringVersion, p.ScoringVersion)
 	case app.RetentionDays != p.RetentionDays:
 		return fmt.Sprintf("a retention of %d days has replaced %d", app.RetentionDays, p.RetentionDays)
+	case app.Holdout.ID() != p.Holdout:
+		return "others are held out"
 	}
 	return ""
 }
@@ -248,5 +251,5 @@ func scoring(app config.App) segment.Scoring {
 // changes has gaps while segments are off.
 func serves(m segment.Manifest, app config.App) bool {
 	return m.Version > 0 && m.Generation != "" && app.Segments.On() && m.Since == app.Segments.Since.UnixMilli() &&
-		app.ScoresAs(m.ScoringVersion) && m.RetentionDays == app.RetentionDays
+		app.ScoresAs(m.ScoringVersion) && m.RetentionDays == app.RetentionDays && m.Holdout == app.Holdout.ID()
 }

@@ -55,7 +55,7 @@ func (r *Runner) startNightly(ctx context.Context, app, id string, delay time.Du
 	return err
 }
 
-// startChanged starts the build that a manifest with too many changed users needs. It
+// startChanged starts the build that a manifest with too many changed users, or of another holdout, needs. It
 // is idempotent. An app with an unfinished build keeps that one.
 func (r *Runner) startChanged(ctx context.Context, app string, version int64) error {
 	id := string(changes) + "-" + strconv.FormatInt(version, 10) + "-" +
@@ -78,6 +78,7 @@ func (r *Runner) start(ctx context.Context, appID string, trigger Trigger, id st
 	j, err := r.Create(ctx, job.Job{App: appID, ID: id, Concurrency: concurrency, Params: Params{
 		Trigger: trigger, Generation: fmt.Sprintf("g%012x-%s", max(r.Now().UnixMilli(), 0), id),
 		ScoringVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, Since: app.Segments.Since,
+		Holdout: app.Holdout.ID(),
 	}}, delay)
 	if err != nil || j.State.Ended() {
 		return j, err

@@ -116,7 +116,7 @@ func (t *task) swapTo(ctx context.Context, parts []segment.Part) (bool, error) {
 		next := segment.Manifest{
 			ScoringVersion: t.params.ScoringVersion, RetentionDays: t.params.RetentionDays,
 			HalfLives: app.Strategy.HalfLives, Generation: t.params.Generation, Job: t.job.ID,
-			BuiltAt: t.runner.Now().UnixMilli(), Since: app.Segments.Since.UnixMilli(),
+			BuiltAt: t.runner.Now().UnixMilli(), Since: app.Segments.Since.UnixMilli(), Holdout: t.params.Holdout,
 			Faulty: totals.Counts[job.CountFaulty], Parts: parts,
 		}
 		// The deltas of before are not among them: the list of changes has their users
