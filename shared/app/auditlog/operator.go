@@ -173,10 +173,7 @@ func (o Operated) SetEncoding(ctx context.Context, appID string, e schema.Encodi
 		return config.App{}, err
 	}
 	err = o.recorder.Do(ctx, Change{App: appID, Actor: Operator, Action: appEncoding}, func() (End, error) {
-		app, err = o.UpdateLog(ctx, appID, func(a *config.App) error {
-			a.Log.Encoding = e
-			return nil
-		})
+		app, err = o.Store.SetEncoding(ctx, appID, e)
 		return End{Detail: "encoding " + string(app.Log.Encoding)}, err
 	})
 	return app, err

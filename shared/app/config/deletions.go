@@ -89,8 +89,8 @@ func (s *Store) Deletion(ctx context.Context, appID string) (Deletion, error) {
 	return ended, nil
 }
 
-// Deletions returns all deletions, sorted by app.
-func (s *Store) Deletions(ctx context.Context) ([]Deletion, error) {
+// allDeletions returns all deletions, sorted by app.
+func (s *Store) allDeletions(ctx context.Context) ([]Deletion, error) {
 	all, err := list[Deletion](ctx, s.documents, documents.Query{Collection: "deletions"})
 	if err != nil {
 		return nil, fmt.Errorf("list deletions: %w", err)

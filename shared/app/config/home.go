@@ -28,7 +28,7 @@ func (s *Store) Homes(ctx context.Context) ([]Home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list where apps live: %w", err)
 	}
-	deletions, err := s.Deletions(ctx)
+	deletions, err := s.allDeletions(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list where apps live: %w", err)
 	}

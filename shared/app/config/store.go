@@ -11,6 +11,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/score/schema"
 )
 
 // Store reads and changes the current configuration. It is safe for concurrent
@@ -306,6 +307,15 @@ func (s *Store) SetTrackNames(ctx context.Context, appID string, change TrackNam
 // since a reader recognizes the encoding of each value.
 func (s *Store) UpdateLog(ctx context.Context, appID string, change func(*App) error) (App, error) {
 	return s.updateApp(ctx, appID, "log", func(a App) (App, bool, error) { return a.WithLog(change) })
+}
+
+// SetEncoding changes the encoding of an app's new events, and returns the app
+// afterwards. It returns ErrNotFound if the app does not exist.
+func (s *Store) SetEncoding(ctx context.Context, appID string, e schema.Encoding) (App, error) {
+	return s.UpdateLog(ctx, appID, func(a *App) error {
+		a.Log.Encoding = e
+		return nil
+	})
 }
 
 // UpdateMove is UpdateLog for the Region and the Move of an app. ChangedAt is set if

@@ -47,8 +47,8 @@ func testDeletion(t *testing.T, s store) {
 	read(t, "apps", ids, err, []string{"sho", "shop-"})
 	again, err := s.DeleteApp(ctx, "shop")
 	read(t, "the second deletion", again, err, began)
-	all, err := s.Deletions(ctx)
-	read(t, "deletions", all, err, []config.Deletion{began})
+	stored, err := s.Deletion(ctx, "shop")
+	read(t, "the deletion", stored, err, began)
 
 	if err := s.CreateApp(ctx, config.App{ID: "shop"}); !config.IsDeleted(err) ||
 		!strings.Contains(err.Error(), "is being deleted") {

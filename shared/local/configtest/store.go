@@ -26,7 +26,6 @@ type (
 		Apps(ctx context.Context) ([]string, error)
 		CreateApp(ctx context.Context, app config.App) error
 		DeleteApp(ctx context.Context, appID string) (config.Deletion, error)
-		Deletions(ctx context.Context) ([]config.Deletion, error)
 		UpdateDeletion(ctx context.Context, appID string, change func(*config.Deletion) error) (config.Deletion, error)
 		SetRetention(ctx context.Context, appID string, days int) error
 		SetConsistency(ctx context.Context, appID string, c config.Consistency) error

@@ -241,8 +241,7 @@ func wantNoDocuments(t *testing.T, s *stack.Stack, app string) {
 	if err != nil || len(ids) != 2 {
 		t.Errorf("apps %q, %v; want the two others", ids, err)
 	}
-	all, err := s.Backends.Config.Deletions(t.Context())
-	if err != nil || len(all) != 1 || all[0].App != app {
-		t.Errorf("deletions %+v, %v; want one", all, err)
+	if d, err := s.Backends.Config.Deletion(t.Context(), app); err != nil || !d.Ended() {
+		t.Errorf("deletion %+v, %v; want one that has ended", d, err)
 	}
 }

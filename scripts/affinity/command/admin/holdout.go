@@ -19,7 +19,7 @@ func (a *appTool) holdoutCommand() *cobra.Command {
 		Short: "Show or set which share of the users gets no personalization",
 		Long: "Show or set which share of an app's users is held out. Orders, feeds and recommendations are then those of\n" +
 			"a user without events, boosts are empty, and no segment or export of one has them. So the others can be\n" +
-			"compared with them. Their events are kept, and their profiles stored: when it ends, personalization begins at once.\n\n" +
+			"compared with them. Their events are kept, and their profiles stored: when it ends, personalization begins.\n\n" +
 			"A hash of the seed and the user's token decides who is held out. With a larger share the same users stay held\n" +
 			"out and others join them; another seed holds out others. A person of linked tokens is one user, by the token of\n" +
 			"their first open link. Without --seed the holdout keeps its seed.\n\n" +
