@@ -64,7 +64,7 @@ func configuration(t *testing.T) map[string]string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && d.Name() == ".terraform" {
+		if d.IsDir() && (d.Name() == ".terraform" || path == "single") { // single is another root
 			return fs.SkipDir
 		}
 		if !d.IsDir() && strings.HasSuffix(path, ".tf") {

@@ -94,7 +94,9 @@ type request struct {
 	received time.Time
 	body     []byte
 	header   http.Header
-	unsure   bool // its events are calls of an SDK of which other deliveries may have another time
+	// mayReside says that users of the app may have regions of their own.
+	mayReside bool
+	unsure    bool // its events are calls of an SDK of which other deliveries may have another time
 }
 
 func (in request) app() string { return in.grant.App }
@@ -123,7 +125,7 @@ func (h handler) admit(r *http.Request) (request, error) {
 		return request{}, err
 	}
 	in := request{grant: grant, received: h.Now(), header: r.Header}
-	if in.limits, err = h.CachedConfig.Limits(r.Context(), in.app()); err != nil {
+	if in.limits, in.mayReside, err = h.CachedConfig.Intake(r.Context(), in.app()); err != nil {
 		return request{}, err
 	}
 	return in, h.Limits.MayEvents(in.app(), in.limits)

@@ -15,7 +15,7 @@ import (
 
 // publishAll publishes the events of a request: in one message, or in one for each region of their users.
 func (h handler) publishAll(ctx context.Context, in request, m bus.Message, events []event.Event) error {
-	app, resident, err := h.CachedConfig.Resident(ctx, m.App)
+	app, resident, err := h.resident(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -40,10 +40,18 @@ func (h handler) publishAll(ctx context.Context, in request, m bus.Message, even
 	return nil
 }
 
+// resident returns the app of a request, and whether each of its users has a region of their own.
+func (h handler) resident(ctx context.Context, in request) (config.App, bool, error) {
+	if !in.mayReside {
+		return config.App{}, false, nil
+	}
+	return h.CachedConfig.Resident(ctx, in.app())
+}
+
 // signInsByRegion divides sign-ins as publishAll does events. Those of an app whose users all live in its region have
 // none.
 func (h handler) signInsByRegion(ctx context.Context, in request, all []bus.SignIn) (map[string][]bus.SignIn, error) {
-	app, resident, err := h.CachedConfig.Resident(ctx, in.app())
+	app, resident, err := h.resident(ctx, in)
 	if err != nil || !resident {
 		return map[string][]bus.SignIn{"": all}, err
 	}

@@ -60,16 +60,10 @@ func TestMain(m *testing.M) {
 // startDuckDB starts a database.
 func startDuckDB(t *testing.T) duckDB {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short installs no DuckDB")
-	}
+	must.Start(t, must.Clients)
 	dir, err := installed()
 	if err != nil {
-		unavailable := t.Skipf
-		if os.Getenv("AFFINITY_REQUIRE_CLIENTS") == "1" {
-			unavailable = t.Fatalf
-		}
-		unavailable("DuckDB cannot be installed, so neither exports nor the SQL of the warehouse are tested: %v", err)
+		t.Fatalf("DuckDB cannot be installed, so neither exports nor the SQL of the warehouse are tested: %v", err)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "query.mjs")
 	cmd.Dir, cmd.Stderr = dir, t.Output()

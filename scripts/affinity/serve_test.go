@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command/local"
@@ -29,7 +31,7 @@ func TestServe(t *testing.T) {
 		"FIRESTORE_EMULATOR_HOST=")
 	var log bytes.Buffer
 	start := func() *process {
-		return startTool(t, environment, &log, "serve", "--data", data, "--addr", addr, "--admin", admin)
+		return startTool(t, environment, &log, unitCommand(t, data, "--addr", addr, "--admin", admin)...)
 	}
 	engine := start()
 	token, err := os.ReadFile(filepath.Join(data, stack.OperatorFile))
@@ -58,6 +60,9 @@ func TestServe(t *testing.T) {
 	must(t, engine.cmd.Wait())
 	engine = start()
 	opens()
+	must(t, cli.Poll(t.Context(), time.Minute, func() (bool, error) { // the first one begins beside the requests
+		return affinity(t, "", "backup", "verify", "--from", data+"-backups").code == cli.ExitOK, nil
+	}))
 	must(t, engine.cmd.Process.Signal(syscall.SIGTERM))
 	must(t, engine.cmd.Wait())
 	if n := strings.Count(log.String(), `"sync":true`); n != 2 {
@@ -71,6 +76,39 @@ func TestServe(t *testing.T) {
 		if strings.Contains(line, strings.TrimSpace(string(token))) {
 			t.Errorf("the log shows the operator's token: %s", line)
 		}
+	}
+}
+
+// unitCommand returns what the unit of systemd starts, with another data folder and these flags.
+func unitCommand(t *testing.T, data string, flags ...string) (args []string) {
+	t.Helper()
+	unit, err := os.ReadFile("../release/affinity.service")
+	must(t, err)
+	_, command, _ := strings.Cut(string(unit), "\nExecStart=/usr/bin/affinity ")
+	command, _, _ = strings.Cut(command, "\n")
+	for _, arg := range strings.Fields(command) {
+		if arg == "$AFFINITY_FLAGS" {
+			args = append(args, flags...)
+		} else {
+			args = append(args, strings.Replace(arg, "/var/lib/affinity", data, 1))
+		}
+	}
+	return args
+}
+
+// The machine that Terraform makes starts the engine with flags that it has.
+func TestServeOnMachine(t *testing.T) {
+	text, err := os.ReadFile("../../terraform/single/cloud-init.yaml.tftpl")
+	must(t, err)
+	tests, err := os.ReadFile("../../terraform/single/tests/single.tftest.hcl")
+	must(t, err)
+	flags := regexp.MustCompile(`AFFINITY_FLAGS=\\"([^"\\]*)\\"`).FindSubmatch(tests)
+	if flags == nil || !bytes.Contains(text, []byte(`AFFINITY_FLAGS="${`)) {
+		t.Fatal("the configuration starts the engine in a form that this test does not read")
+	}
+	help := affinity(t, "", "serve", "--help")
+	for _, name := range regexp.MustCompile(` --[a-z-]+`).FindAllString(" "+string(flags[1]), -1) {
+		help.wants(t, cli.ExitOK, name+" ")
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/api/track"
 	"github.com/affinityengine/affinity/shared/app/limit"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
@@ -48,13 +49,7 @@ func start(t *testing.T, origins ...string) *stack.Stack {
 
 // TestJavaScriptClients needs Node and npm's registry.
 func TestJavaScriptClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short installs no clients")
-	}
-	unavailable := t.Skipf
-	if os.Getenv("AFFINITY_REQUIRE_CLIENTS") == "1" {
-		unavailable = t.Fatalf
-	}
+	must.Start(t, must.Clients)
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", "clients.mjs", "segment.mjs", "both.mjs", "bothtest.mjs", "widgets.mjs", "segmentpage.mjs", "rudderpage.mjs", "pagetest.mjs", "signintest.mjs", "wordpress.mjs"} {
 		text, err := os.ReadFile(name)
@@ -71,7 +66,7 @@ func TestJavaScriptClients(t *testing.T) {
 	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		unavailable("the JavaScript clients cannot be installed, so they are not tested: %v\n%s", err, out)
+		t.Fatalf("the JavaScript clients cannot be installed, so they are not tested: %v\n%s", err, out)
 	}
 	t.Run("Algolia", func(t *testing.T) { prints(t, dir, "clients.mjs", start(t).URL, "testdata/clients.txt") })
 	t.Run("Algolia and Affinity", func(t *testing.T) { prints(t, dir, "bothtest.mjs", start(t).URL, "testdata/both.txt") })

@@ -29,24 +29,6 @@ const top = 10
 
 func random() *rand.Rand { return rand.New(rand.NewPCG(*seed, 0)) }
 
-// slow ends a test of a program that takes seconds to start or to install.
-func slow(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("-short starts no search engine and no Node")
-	}
-}
-
-// missing ends a test that needs a program which is not here. scripts/check sets
-// the variable where the program is installed.
-func missing(t *testing.T, variable, format string, args ...any) {
-	t.Helper()
-	if os.Getenv(variable) == "1" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
 // engine is a program that reads lines of JSON and answers each with one line.
 type engine struct {
 	in  *json.Encoder

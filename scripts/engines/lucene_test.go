@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/simulate"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
@@ -21,15 +22,15 @@ const luceneTolerance = 1e-5
 
 func startLucene(t *testing.T, docs []boosttest.Document) engine {
 	t.Helper()
-	slow(t)
+	must.Start(t, must.Lucene)
 	for _, jar := range jars {
 		if _, err := os.Stat(jar); err != nil {
-			missing(t, "AFFINITY_REQUIRE_LUCENE", "Lucene is not installed, so its order is not tested: apt-get install liblucene8-java: %v", err)
+			t.Fatalf("Lucene is not installed, so its order is not tested: apt-get install liblucene8-java: %v", err)
 		}
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
-		missing(t, "AFFINITY_REQUIRE_LUCENE", "Java is not installed, so Lucene's order is not tested: %v", err)
+		t.Fatalf("Java is not installed, so Lucene's order is not tested: %v", err)
 	}
 	e := start(t, exec.Command(java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", strings.Join(jars, ":"), "Lucene.java"))
 	type document struct {

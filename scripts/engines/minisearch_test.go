@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/simulate"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
@@ -19,7 +20,7 @@ const minisearchTolerance = 1e-12
 // startMinisearch needs Node and npm's registry.
 func startMinisearch(t *testing.T) engine {
 	t.Helper()
-	slow(t)
+	must.Start(t, must.Clients)
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", "minisearch.mjs"} {
 		text, err := os.ReadFile(name)
@@ -38,7 +39,7 @@ func startMinisearch(t *testing.T) engine {
 	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		missing(t, "AFFINITY_REQUIRE_CLIENTS", "MiniSearch cannot be installed, so its order is not tested: %v\n%s", err, out)
+		t.Fatalf("MiniSearch cannot be installed, so its order is not tested: %v\n%s", err, out)
 	}
 	run := exec.Command("node", "minisearch.mjs")
 	run.Dir = dir

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/boosttest"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/simulate"
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
@@ -30,7 +31,7 @@ func programs(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
-		missing(t, "AFFINITY_REQUIRE_POSTGRES", "PostgreSQL is not installed, so its order is not tested: apt-get install postgresql")
+		t.Fatal("PostgreSQL is not installed, so its order is not tested: apt-get install postgresql")
 	}
 	return filepath.Dir(slices.Max(found))
 }
@@ -61,7 +62,7 @@ func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 // directory that only its user may enter.
 func startPostgres(t *testing.T) *postgres {
 	t.Helper()
-	slow(t)
+	must.Start(t, must.Postgres)
 	bin := programs(t)
 	dir, err := os.MkdirTemp("", "affinity-pg") // a socket's path has at most 107 bytes
 	if err != nil {

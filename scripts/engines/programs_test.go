@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // received is a request that the engine got.
@@ -142,11 +143,11 @@ func run(t *testing.T, dir, program string, arguments ...string) []received {
 // The middleware of each page sends the request that the page shows, and without
 // a boost the plain one.
 func TestPagesRunInJavaScript(t *testing.T) {
-	slow(t)
+	must.Start(t, must.Clients)
 	t.Parallel()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		missing(t, "AFFINITY_REQUIRE_CLIENTS", "Node is not installed, so the programs on the pages are not tested: %v", err)
+		t.Fatalf("Node is not installed, so the programs on the pages are not tested: %v", err)
 	}
 	dir, write := folder(t)
 	var main strings.Builder

@@ -24,15 +24,27 @@ func (f file) mode() int64 {
 	return 0o644
 }
 
-// tarball returns a compressed tar of files by their paths, in one folder. Its bytes
-// depend on the files, the folder, the time and the version of Go.
+// tarball returns a compressed tar of files by their paths, in one folder. In the folder "." it has the folders of
+// the files too. Its bytes depend on the files, the folder, the time and the version of Go.
 func tarball(folder string, files map[string]file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)
 	w := tar.NewWriter(compressed)
+	parents := map[string]bool{}
+	for name := range files {
+		for dir := path.Dir(name); folder == "." && dir != "."; dir = path.Dir(dir) {
+			parents[dir] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parents)) {
+		if err := w.WriteHeader(&tar.Header{Name: folder + "/" + name + "/", Typeflag: tar.TypeDir, Mode: 0o755,
+			ModTime: at, Format: tar.FormatUSTAR}); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
-		if err := w.WriteHeader(&tar.Header{Name: path.Join(folder, name), Mode: f.mode(), Size: int64(len(f.data)),
+		if err := w.WriteHeader(&tar.Header{Name: folder + "/" + name, Mode: f.mode(), Size: int64(len(f.data)),
 			ModTime: at, Format: tar.FormatUSTAR}); err != nil {
 			return nil, err
 		}

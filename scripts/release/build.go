@@ -78,7 +78,11 @@ func (b *builder) release(ctx context.Context, platform string) (map[string][]by
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{packed: data, name + ".spdx.json": list}, nil
+	made := map[string][]byte{packed: data, name + ".spdx.json": list}
+	if goos == "linux" {
+		made[fmt.Sprintf("affinity_%s_%s.deb", debVersion(b.version), goarch)], err = deb(b.version, goarch, files, b.at)
+	}
+	return made, err
 }
 
 // build builds the tool for a platform and returns the path of the binary. It

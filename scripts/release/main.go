@@ -1,6 +1,6 @@
 // Command release makes the files of a release: for each platform an archive with
 // the command line tool, its completions and the licences of what it links, and an
-// SPDX list of that; and the checksums of all.
+// SPDX list of that; for Linux a package for Debian with a unit of systemd; and the checksums of all.
 //
 // It builds the checkout that it runs in, into dist/. The same commit and the same
 // Go give the same bytes. The Dockerfile beside it makes the container image.

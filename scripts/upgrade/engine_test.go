@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/local/emulator"
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // buildEarlier builds the affinity command of a commit of this repository in a
@@ -57,12 +58,12 @@ type backends struct {
 	shared bool
 }
 
-// startBackends starts the official emulators if gcloud is installed. Otherwise
+// startBackends starts the official emulators where tests may start them. Otherwise
 // the engines share an in-process Bigtable, and each has its own configuration
 // and messages.
 func startBackends(t *testing.T) backends {
 	t.Helper()
-	if _, err := exec.LookPath("gcloud"); err == nil && !*inProcess {
+	if os.Getenv(must.Emulators) == "1" {
 		addr := gcloudtest.Bigtable(t)
 		return backends{bigtable: addr, environment: []string{
 			"BIGTABLE_EMULATOR_HOST=" + addr,

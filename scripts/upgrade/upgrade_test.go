@@ -17,10 +17,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-var (
-	from      = flag.String("from", "", "commit of the earlier engine; empty: skip the test")
-	inProcess = flag.Bool("in-process", false, "share an in-process Bigtable instead of the official emulators")
-)
+var from = flag.String("from", "", "commit of the earlier engine; empty: skip the test")
 
 const (
 	strategyA = `{"eventsScoring":[{"eventName":"Viewed","eventType":"view","score":5},{"eventName":"Bought","eventType":"conversion","score":50}],` +

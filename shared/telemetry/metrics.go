@@ -119,3 +119,13 @@ func (m *Metrics) Watch(name, description string, read func() int64) {
 		}))
 	report(err)
 }
+
+// WatchSeconds adds a gauge of seconds whose value read returns. Prometheus adds _seconds to its name.
+func (m *Metrics) WatchSeconds(name, description string, read func() float64) {
+	_, err := m.meter.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(read())
+			return nil
+		}))
+	report(err)
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 )
 
@@ -68,16 +69,9 @@ func TestDuckTimes(t *testing.T) {
 
 // PostgreSQL computes the profiles of the formula.
 func TestPostgresComputesProfiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short starts no PostgreSQL")
-	}
+	must.Start(t, must.Postgres)
 	dir, err := findPostgres("")
-	if err != nil {
-		if os.Getenv("AFFINITY_REQUIRE_POSTGRES") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("not tested: %v", err)
-	}
+	must.Succeed(t, err)
 	data := peerData{newDataset(shape{users: 3, events: 4, facets: 3, selected: 2, values: 2}), t.TempDir()}
 	if err := data.write(); err != nil {
 		t.Fatal(err)

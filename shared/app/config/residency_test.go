@@ -33,15 +33,14 @@ func TestRegionIsLeft(t *testing.T) {
 	}
 }
 
-// In an app whose users all live in its region, the question whether they do costs one look at what the process keeps of
-// the app, as its limits do.
-func TestOtherAppsPayOneLook(t *testing.T) {
+// In an app whose users all live in its region, the question whether they do costs nothing: its limits answer it.
+func TestOtherAppsPayNothing(t *testing.T) {
 	s := config.NewMemory()
 	must.Succeed(t, s.CreateApp(t.Context(), config.App{ID: "shop", Region: "eu"}))
 	cached := config.NewCached(s, time.Minute)
 	limits := func() { _, err := cached.Limits(t.Context(), "shop"); must.Succeed(t, err) }
 	ask := func() {
-		if _, resident, err := cached.Resident(t.Context(), "shop"); err != nil || resident {
+		if _, resident, err := cached.Intake(t.Context(), "shop"); err != nil || resident {
 			t.Error(resident, err)
 		}
 	}

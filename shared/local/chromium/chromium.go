@@ -3,7 +3,6 @@ package chromium
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -38,20 +37,14 @@ func Share(run func() int) int {
 }
 
 // Open opens an empty page in a browser, when no other test of the process has one, and closes it
-// with the test. The test is skipped where there is no Chromium, unless AFFINITY_REQUIRE_BROWSER is
-// set. With a host the browser is the test's own; it finds the host at 127.0.0.1, and accepts every
-// certificate.
+// with the test. The test is skipped unless AFFINITY_REQUIRE_BROWSER is 1. With a host the browser is
+// the test's own; it finds the host at 127.0.0.1, and accepts every certificate.
 func Open(t testing.TB, host string) context.Context {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short starts no browser")
-	}
+	must.Start(t, must.Browser)
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		if os.Getenv("AFFINITY_REQUIRE_BROWSER") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no chromium on this machine: pages are not tried in a browser (apt-get install chromium)")
+		t.Fatalf("no Chromium on this machine (apt-get install chromium): %v", err)
 	}
 	running.Lock()
 	t.Cleanup(running.Unlock)

@@ -18,6 +18,7 @@ type (
 		snapshot() snapshot
 		syncLog() error
 		Flush() error
+		Checkpoint(dir string, _ ...pebble.CheckpointOption) error
 		Close() error
 	}
 	reader interface {

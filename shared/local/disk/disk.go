@@ -33,7 +33,7 @@ const folderFormat = 9
 // Names in the folder.
 const (
 	formatFile = "format"
-	lockFile   = "lock"
+	LockFile   = "lock" // held while a process uses the folder; empty
 	engineDir  = "db"
 )
 
@@ -99,7 +99,7 @@ func OpenWith(dir string, how Settings, join Merge, log *slog.Logger) (*Disk, er
 		return nil, err
 	}
 	d := &Disk{dir: dir, fs: fs, lock: lock, sync: pebble.Sync}
-	if err := errors.Join(d.checkFormat(), d.room()); err != nil {
+	if err := errors.Join(removeCheckpoint(dir), d.checkFormat(), d.room()); err != nil {
 		if errors.Is(err, ErrFull) {
 			err = fmt.Errorf("open the data folder %s: %w: free some, or copy the folder to a larger disk", dir, err)
 		}
@@ -127,7 +127,7 @@ var errReadOnly = errors.New("it cannot be written")
 // lockFolder keeps other processes out of a folder. The error is errReadOnly if this one cannot
 // write the folder.
 func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
-	lock, err := fs.Lock(filepath.Join(dir, lockFile))
+	lock, err := fs.Lock(filepath.Join(dir, LockFile))
 	switch {
 	case err == nil:
 		return lock, nil
@@ -192,7 +192,7 @@ func checkContent(dir string) error {
 		}
 	}
 	for _, e := range entries {
-		if e.Name() != lockFile { // a process that ended early leaves one
+		if e.Name() != LockFile { // a process that ended early leaves one
 			return fmt.Errorf("the folder %s is no data folder of the engine: it holds %s and no file %s; use a new or "+
 				"an empty one", dir, e.Name(), formatFile)
 		}

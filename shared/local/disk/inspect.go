@@ -48,6 +48,7 @@ func Inspect(dir string, join Merge, each func(key, value []byte) error) (damage
 	i.o = options(i.fs, join, slog.New(slog.DiscardHandler))
 	i.o.EventListener = &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}} // an error says it
 	i.o.ReadOnly, i.o.DisableConsistencyCheck = true, true
+	i.o.CacheSize = 8 << 20 // each block is read once
 	i.o.EnsureDefaults()
 	for _, look := range []func() error{i.options, i.logs, i.tables} {
 		if err := look(); err != nil {

@@ -74,7 +74,8 @@ func (l *lateFS) close() {
 	<-l.done
 }
 
-func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+// isLog reports whether a file is a log that Pebble writes. That of a copy is no sequence of whole chunks.
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") && !inCheckpoint(name) }
 
 // Create makes a file.
 func (l *lateFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {

@@ -1,15 +1,12 @@
 // Package gcloudtest starts Google's own emulators for tests: Firestore,
 // Bigtable and Pub/Sub of the Google Cloud CLI. The in-process servers of
-// package emulator are faster and need no installation. If Google's are
-// installed, the same tests run against both. All data is in memory and ends
-// with the test.
+// package emulator are faster and need no installation. With AFFINITY_REQUIRE_EMULATORS=1
+// the same tests run against both. All data is in memory and ends with the test.
 //
 // Each function returns the host:port for the usual variable
 // (FIRESTORE_EMULATOR_HOST and so on). If the variable is set, the function
-// returns its value and starts no emulator. If the emulator is not installed, or
-// with -short, the test is skipped with the reason. With AFFINITY_REQUIRE_EMULATORS=1 the
-// test fails instead, so that a machine that has to run these tests cannot skip
-// them unnoticed.
+// returns its value and starts no emulator. The test is skipped unless
+// AFFINITY_REQUIRE_EMULATORS is 1; with it, it fails where the emulator is not installed.
 //
 // Starting takes seconds: start one emulator in a test and share it among the
 // subtests.
@@ -27,13 +24,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
 const (
-	// requireVariable set to 1 turns a missing emulator from a skip into a
-	// failure.
-	requireVariable = "AFFINITY_REQUIRE_EMULATORS"
 	// startTimeout bounds one start. An idle machine needs 1 to 6 seconds, a
 	// busy one up to ten times that.
 	startTimeout = 60 * time.Second
@@ -78,16 +73,10 @@ func emulator(t testing.TB, variable string, command ...string) string {
 	if host := os.Getenv(variable); host != "" {
 		return host
 	}
-	if testing.Short() {
-		t.Skip("-short starts no emulator")
-	}
+	must.Start(t, must.Emulators)
 	p, err := start(t.TempDir(), command)
 	if err != nil {
-		unavailable := t.Skipf
-		if os.Getenv(requireVariable) == "1" {
-			unavailable = t.Fatalf
-		}
-		unavailable("no emulator: %v; install its gcloud component, or set %s to a running one", err, variable)
+		t.Fatalf("no emulator: %v; install its gcloud component, or set %s to a running one", err, variable)
 	}
 	t.Cleanup(p.kill)
 	return p.addr

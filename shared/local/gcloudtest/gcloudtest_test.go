@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/local/gcloudtest"
+	"github.com/affinityengine/affinity/shared/local/must"
 )
 
 // starters are the emulators, by the variable that points at one.
@@ -55,7 +56,7 @@ func TestVariableWins(t *testing.T) {
 func TestWithoutGcloud(t *testing.T) {
 	for variable, start := range starters {
 		t.Setenv(variable, "")
-		t.Setenv("AFFINITY_REQUIRE_EMULATORS", "")
+		t.Setenv(must.Emulators, "")
 		t.Setenv("PATH", t.TempDir())
 		t.Run(variable, func(t *testing.T) {
 			t.Cleanup(func() {

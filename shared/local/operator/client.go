@@ -19,7 +19,10 @@ import (
 const requestTimeout = time.Minute
 
 // Client calls a local engine as its operator.
-type Client struct{ http *client.Client }
+type Client struct {
+	http  *client.Client
+	token string
+}
 
 // NewClient returns a client of the engine at an address of this machine. Any
 // other address is refused, so that the token does not leave the machine.
@@ -39,7 +42,7 @@ func NewClient(engine, token string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{c}, nil
+	return &Client{c, token}, nil
 }
 
 // stay follows no redirect: transport would send the token there.

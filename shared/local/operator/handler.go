@@ -26,6 +26,11 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, reader usa
 	handleDeletions(rt, deletions)
 	handleMoves(rt, moves)
 	handleUsage(rt, apps, reader, now)
+	return Guard(token, rt)
+}
+
+// Guard lets requests of the operator through to h.
+func Guard(token string, h http.Handler) http.Handler {
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -34,7 +39,7 @@ func Handler(log *slog.Logger, token string, place Place, apps Store, reader usa
 		case subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1:
 			_ = httpapi.WriteMessage(w, http.StatusUnauthorized, refused)
 		default:
-			rt.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func durable(sync func() error, h http.Handler) http.Handler {
 // readPosts are the routes that change nothing although their method is POST: their answers do not wait.
 var readPosts = map[string]bool{
 	"/1/rank": true, "/1/recommend": true, "/1/profiles/batch": true, "/1/segments/query": true,
-	"/1/strategies/personalization/preview": true,
+	"/1/strategies/personalization/preview": true, "/1/recommend/1/indexes/*/recommendations": true,
 }
 
 // reads reports whether a request changes nothing.

@@ -38,9 +38,10 @@ func (s *Stack) servePublic(o Options, door *adminDoor) error {
 		b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 		operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config})
 	check := newHealth(s.disk.Records(spaceHealth), s.disk.Sync, time.Now)
-	own := httpapi.Prefixes{{Prefix: "/local", Handler: operated},
-		{Prefix: "/metrics", Handler: measured(b.Log, s.metrics)}}
-	functions := publicFunctions(b, o.Watch, check, secret, s.links)
+	saves := s.startBackups(o)
+	own := httpapi.Prefixes{{Prefix: operator.BackupPath, Handler: operator.Guard(s.Operator, saves.handler(b.Log))},
+		{Prefix: "/local", Handler: operated}, {Prefix: "/metrics", Handler: measured(b.Log, s.metrics)}}
+	functions := publicFunctions(b, saves.watch(o.Watch), check, secret, s.links)
 	if door == nil {
 		functions = append(own, functions...)
 	}

@@ -53,19 +53,8 @@ func nextNight(now time.Time) time.Time {
 
 // startScheduler calls the worker's nightly round every night.
 func (s *Stack) startScheduler(url string, header http.Header) {
-	ctx, stop := context.WithCancel(context.Background())
-	nights := scheduler{now: s.Backends.Now, log: s.Backends.Log,
-		call: func(ctx context.Context) error { return post(ctx, url, header) }}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		nights.run(ctx)
-	}()
-	s.onClose(func() error {
-		stop()
-		<-done
-		return nil
-	})
+	s.goOn(scheduler{now: s.Backends.Now, log: s.Backends.Log,
+		call: func(ctx context.Context) error { return post(ctx, url, header) }}.run)
 }
 
 func post(ctx context.Context, url string, header http.Header) error {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
 // certificates are the flags of TLS as they were given.
@@ -53,7 +54,7 @@ func (c certificates) byACME(data string) (*tls.Config, error) {
 			return nil, cli.Usagef("--tls-host %q must be the full name of a host, such as shop.example.com", name)
 		}
 	}
-	m := &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(filepath.Join(data, "acme")),
+	m := &autocert.Manager{Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(filepath.Join(data, stack.ACMEDir)),
 		HostPolicy: autocert.HostWhitelist(c.names...)}
 	if c.directory != "" {
 		m.Client = &acme.Client{DirectoryURL: c.directory, HTTPClient: c.client}

@@ -25,6 +25,7 @@ import (
 type serveFlags struct {
 	upFlags
 	certificates
+	backups   scheduleFlags
 	hosts     []string
 	forwarded int
 	admin     string
@@ -50,7 +51,7 @@ func Serve(t *command.Tool, start Starter) *cobra.Command {
 			"Logs are JSON, a line each, on standard error. The Go runtime keeps its memory below 80 % of the machine's\n" +
 			"or of the control group's, unless GOMEMLIMIT is set.",
 		Example: "  affinity serve --data /var/lib/affinity --tls-host shop.example.com\n" +
-			"  affinity serve --data /var/lib/affinity --forwarded 1\n" +
+			"  affinity serve --data /var/lib/affinity --forwarded 1 --backup /mnt/backups --backup-every 6h\n" +
 			"  AFFINITY_OPERATOR=$(cat /var/lib/affinity/operator.token) affinity app create shop --url http://127.0.0.1:9090",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,6 +90,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.admin, "admin", "127.0.0.1:9090", "operators' address: host:port of loopback, or unix:/path")
 	flags.BoolVar(&f.sync, "sync", true, syncUsage+"; without it the last second may be lost")
 	flags.StringVar(&f.level, "log-level", "info", "least level of the logs: debug, info, warn, error")
+	f.backups.add(cmd)
 	f.addEngine(cmd)
 	for _, name := range []string{"url", "app", "key", "key-file"} {
 		hide(cmd, name)
@@ -130,6 +132,9 @@ func (f *serveFlags) options(cmd *cobra.Command) (o Options, err error) {
 		}
 	}
 	if o.TLS, err = f.config(o.Data, o.Log); err != nil {
+		return o, err
+	}
+	if o.Backups, err = f.backups.options(cmd, o.Data); err != nil {
 		return o, err
 	}
 	return o, f.address(&o)

@@ -41,6 +41,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		Archive:  o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, Sync: o.Sync, KeepRetention: o.Data != "" && o.KeepRetention,
 		Origins: o.Origins, Hosts: o.Hosts, Forwarded: o.Forwarded, TLS: o.TLS, Admin: o.Admin,
+		Backups:    o.Backups,
 		Regions:    o.Regions,
 		Tables:     o.Tables,
 		PackWindow: o.PackWindow,

@@ -23,6 +23,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/event/bus"
 	"github.com/affinityengine/affinity/shared/local/operator"
+	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -52,6 +53,7 @@ type Options struct {
 	Forwarded     int           // how many proxies append to X-Forwarded-For
 	TLS           *tls.Config   // of the public address; nil: plain HTTP
 	Admin         string        // the operators' address; empty: the public one
+	Backups       stack.Backups // that the engine makes of Data itself
 	Log           *slog.Logger
 }
 
@@ -326,7 +328,7 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 		}
 		debug.SetGCPercent(percent)
 	}
-	stack, err := start(ctx, o)
+	engine, err := start(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
@@ -341,7 +343,7 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 		return err
 	}
 	defer func() {
-		if closed := stack.Close(); closed != nil {
+		if closed := engine.Close(); closed != nil {
 			err = errors.Join(err, fmt.Errorf("stop the local stack: %w", closed))
 		}
 	}()
@@ -356,10 +358,10 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 	default:
 		fmt.Fprintf(t.Err, "all data is kept in %s\n", o.Data)
 	}
-	if _, err := fmt.Fprintf(t.Out, "ready %s\n", stack.URL()); err != nil {
+	if _, err := fmt.Fprintf(t.Out, "ready %s\n", engine.URL()); err != nil {
 		return fmt.Errorf("print the ready line: %w", err)
 	}
-	err = do(ctx, stack)
+	err = do(ctx, engine)
 	if ctx.Err() != nil {
 		return nil
 	}
