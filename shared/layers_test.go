@@ -145,6 +145,7 @@ var layers = []layer{
 
 	// Never deployed: tests and the engine on one machine. Only the scripts may import these.
 	{"shared/local/simulate", "", ""},
+	{"shared/local/power", "", anything},
 	{"shared/local/disk", "app/documents", anything},
 	{"shared/local/rows", "local/disk", anything},
 	{"shared/local/backup", "local/disk", ""},

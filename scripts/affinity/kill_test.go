@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,14 +45,14 @@ func TestKilledWithData(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	start := func() (*process, *client.Client) {
 		began := time.Now()
-		p := startProcess(t, environment, "--data", data)
+		p := startProcess(t, environment, "--data", data, fmt.Sprintf("--sync=%v", random.IntN(2) == 1))
 		t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
 		c, err := client.New(client.Config{URL: p.url, App: "demo", Key: stack.DemoKey, Retry: client.NoRetry})
 		must(t, err)
 		return p, c
 	}
 	engine, c := start()
-	acked := &acknowledged{now: time.Now().UnixMilli(), sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
+	acked := newAcknowledged(0)
 	must(t, c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}))
 	for range kills {
 		moment := time.Duration(20+random.IntN(1200)) * time.Millisecond
@@ -84,6 +86,9 @@ func TestKilledWithData(t *testing.T) {
 // objects, the second imports, the others send events.
 const killWorkers = 8
 
+// forgetter is a worker who deletes users, in tests that want one.
+const forgetter = killWorkers
+
 // acknowledged is what the engine has answered with success.
 type acknowledged struct {
 	now int64
@@ -95,7 +100,23 @@ type acknowledged struct {
 	sent    map[string]int             // number of the last event of a user, acknowledged or not
 	in      map[string]map[string]bool // by user: values of the facet n
 	objects map[string]bool
-	score   int // of the strategy: the last that was set
+	score   int      // of the strategy: the last that was set
+	gone    []string // users who were deleted after their last event, and opted out
+	cut     bool     // the power has failed: what is acknowledged now is no promise
+}
+
+func newAcknowledged(pause time.Duration) *acknowledged {
+	return &acknowledged{now: time.Now().UnixMilli(), pause: pause, sent: map[string]int{},
+		in: map[string]map[string]bool{}, objects: map[string]bool{}}
+}
+
+// promised notes with f what was acknowledged.
+func (a *acknowledged) promised(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.cut {
+		f()
+	}
 }
 
 func (a *acknowledged) strategy(score int) json.RawMessage {
@@ -114,13 +135,13 @@ func (a *acknowledged) next(user string) (e api.Event, value string) {
 }
 
 func (a *acknowledged) add(user, value string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.in[user] == nil {
-		a.in[user] = map[string]bool{}
-	}
-	a.in[user][value] = true
-	a.events++
+	a.promised(func() {
+		if a.in[user] == nil {
+			a.in[user] = map[string]bool{}
+		}
+		a.in[user][value] = true
+		a.events++
+	})
 }
 
 // load sends requests until one fails.
@@ -132,6 +153,8 @@ func (a *acknowledged) load(ctx context.Context, c *client.Client, worker int) {
 			err = a.configure(ctx, c, i)
 		case 1:
 			err = a.importSome(ctx, c, i)
+		case forgetter:
+			err = a.forget(ctx, c, i)
 		default:
 			user := fmt.Sprintf("user-%d-%d", worker, i%40)
 			e, value := a.next(user)
@@ -156,14 +179,31 @@ func (a *acknowledged) configure(ctx context.Context, c *client.Client, i int) e
 	if err != nil {
 		return err
 	}
-	a.objects[id] = true // no other worker looks at objects
-	if i%20 != 0 {       // strategies are limited
+	a.promised(func() { a.objects[id] = true }) // no other worker looks at objects
+	if i%20 != 0 {                              // strategies are limited
 		return nil
 	}
 	if err := c.Strategies().SetJSON(ctx, a.strategy(a.score+1), client.SetOptions{}); err != nil {
 		return err
 	}
-	a.score++
+	a.promised(func() { a.score++ })
+	return nil
+}
+
+// forget sends an event of a new user, opts them out, and deletes them.
+func (a *acknowledged) forget(ctx context.Context, c *client.Client, i int) error {
+	user := fmt.Sprintf("gone-%d-%d", len(a.gone), i)
+	e, _ := a.next(user)
+	if err := c.Events().Send(ctx, e); err != nil {
+		return err
+	}
+	if _, err := c.Profiles().OptOut(ctx, user, api.OptOutRequest{}); err != nil {
+		return err
+	}
+	if _, err := c.Profiles().Delete(ctx, user); err != nil {
+		return err
+	}
+	a.promised(func() { a.gone = append(a.gone, user) })
 	return nil
 }
 
@@ -215,6 +255,19 @@ func (a *acknowledged) complete(t *testing.T, c *client.Client) error {
 	for id := range a.objects {
 		if _, err := c.Catalog().Get(t.Context(), "products", id); err != nil {
 			return fmt.Errorf("object %s: %w", id, err)
+		}
+	}
+	for _, user := range a.gone {
+		out, err := c.Profiles().OptedOut(t.Context(), user)
+		if err != nil || !out.OptedOut {
+			return fmt.Errorf("user %s has opted out, and the engine says %v (%w)", user, out, err)
+		}
+		p, err := c.Profiles().Get(t.Context(), user, api.ProfileQuery{})
+		if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound {
+			continue
+		}
+		if err != nil || len(p.Affinities) > 0 {
+			return fmt.Errorf("user %s was deleted, and has %v (%w)", user, p.Affinities, err)
 		}
 	}
 	for user, values := range a.in {

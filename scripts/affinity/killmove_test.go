@@ -49,7 +49,7 @@ func TestKilledWhileMoving(t *testing.T) {
 		return p, c, moves
 	}
 	engine, c, moves := start()
-	acked := &acknowledged{now: time.Now().UnixMilli(), pause: 100 * time.Millisecond, sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
+	acked := newAcknowledged(100 * time.Millisecond)
 	must(t, c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}))
 	to, done, phases := "us", 0, map[string]int{}
 	for killed := 0; killed < kills || done == 0; {

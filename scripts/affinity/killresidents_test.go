@@ -41,7 +41,7 @@ func TestKilledWhileUsersMove(t *testing.T) {
 		return p, c
 	}
 	engine, c := start()
-	acked := &acknowledged{now: time.Now().UnixMilli(), pause: 20 * time.Millisecond, sent: map[string]int{}, in: map[string]map[string]bool{}, objects: map[string]bool{}}
+	acked := newAcknowledged(20 * time.Millisecond)
 	must(t, c.Strategies().SetJSON(t.Context(), acked.strategy(1), client.SetOptions{}))
 	moved := 0
 	for range kills {

@@ -65,6 +65,9 @@ func TestServe(t *testing.T) {
 	}))
 	must(t, engine.cmd.Process.Signal(syscall.SIGTERM))
 	must(t, engine.cmd.Wait())
+	if n := strings.Count(log.String(), `"sync":true`); n != 2 {
+		t.Errorf("%d of two starts say that they sync: %s", n, log.String())
+	}
 	for line := range strings.Lines(log.String()) {
 		var entry struct{ Level, Msg string }
 		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Level == "" || entry.Msg == "" {
@@ -137,6 +140,7 @@ func TestServeRefuses(t *testing.T) {
 		"serve --data D --host a.example=a --host A.example=b":                "serves app a already: name it once",
 		"serve --data D --admin 0.0.0.0:9090":                                 "must be host:port of loopback",
 		"serve --data D --admin unix:socket":                                  "unix:/path",
+		"up --sync":                                                           "--sync is about a folder",
 		"serve --data D --log-level loud":                                     "debug, info, warn or error",
 		"serve --data D --tls-cert x":                                         "give both",
 		"serve --data D --tls-cert x --tls-key y --tls-host shop.example.com": "give one of them",

@@ -228,6 +228,24 @@ var commands = []benchmark{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "sync",
+	short: "Measure what it costs that answers wait for the disk",
+	long: "Start engines with new folders, with and without --sync of `affinity serve` in turns. To each, connections\n" +
+		"send events as fast as they are answered, one a request, and then events come at a fixed rate. The report\n" +
+		"has the events answered per second, and the time from when an event was due to its answer. All run in\n" +
+		"this process.",
+	example: "  affinity bench sync\n" +
+		"  affinity bench sync --dir /var/lib --repeat 5 --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Sync{}
+		flags.StringVar(&o.Dir, "dir", "", "folder on the disk to measure (default: that of temporary files)")
+		flags.IntVar(&o.Connections, "connections", 100, "connections that send as fast as they are answered")
+		flags.Float64Var(&o.Rate, "rate", 500, "events per second of the fixed rate")
+		flags.DurationVar(&o.Duration, "for", 10*time.Second, "how long each is measured")
+		flags.IntVar(&o.Repeat, "repeat", 3, "engines of each kind; the median of the events per second counts")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "guard",
 	short: "Count how often tuning recommends a strategy where nothing can help",
 	long: "Replace the relevant objects of past cases by as many that are drawn uniformly from each case's candidates, tune,\n" +

@@ -16,6 +16,7 @@ type (
 		reader
 		batch() batch
 		snapshot() snapshot
+		syncLog() error
 		Flush() error
 		Checkpoint(dir string, _ ...pebble.CheckpointOption) error
 		Close() error
@@ -50,6 +51,9 @@ type pebbleEngine struct{ *pebble.DB }
 func (e pebbleEngine) batch() batch       { return e.NewBatch() }
 func (e pebbleEngine) snapshot() snapshot { return pebbleSnapshot{e.NewSnapshot()} }
 
+// syncLog returns once the log is on the disk up to here.
+func (e pebbleEngine) syncLog() error { return e.LogData(nil, pebble.Sync) }
+
 type pebbleSnapshot struct{ *pebble.Snapshot }
 
 func (s pebbleSnapshot) iterator(from, to []byte) (iterator, error) {
@@ -75,7 +79,8 @@ func (b Batch) Delete(key []byte) { _ = b.b.Delete(key, nil) }
 func (b Batch) DeleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil) }
 
 // Commit makes the changes of a batch, which is used up. The end of the process does not
-// lose them once it has returned nil. ErrFull says that nothing was changed.
+// lose them once it has returned nil, or with Settings.Sync once Sync has. ErrFull says that
+// nothing was changed.
 func (d *Disk) Commit(b Batch) error {
 	return d.commit(b, d.sync)
 }
@@ -94,6 +99,7 @@ func (d *Disk) commit(b Batch, how *pebble.WriteOptions) error {
 	if err := b.b.Commit(how); err != nil {
 		return fmt.Errorf("write the data folder: %w", err)
 	}
+	d.committed.Add(1)
 	return nil
 }
 

@@ -15,7 +15,7 @@ type Condition struct {
 	Format string // the number that the folder has
 	Reads  string // the number that this version reads
 	Free   uint64 // bytes of room on its disk
-	Least  uint64 // bytes of room below which an engine refuses writes
+	Least  uint64 // bytes of room below which an engine refuses events
 }
 
 // Look returns the condition of a folder. It opens and writes nothing in it.
@@ -25,16 +25,49 @@ func Look(dir string) (c Condition, err error) {
 		return c, fmt.Errorf("%s is no data folder that can be read: %w", dir, err)
 	}
 	c.Format, c.Reads = strings.TrimSpace(string(text)), strconv.Itoa(folderFormat)
-	c.Least = reserve
-	c.Free, err = Free(dir)
+	usage, err := diskUsage(vfs.Default, dir)
+	c.Free, c.Least = usage.AvailBytes, leastForEvents(usage)
 	return c, err
 }
 
 // Free returns the bytes of room on the disk of a folder.
 func Free(dir string) (uint64, error) {
-	usage, err := vfs.Default.GetDiskUsage(dir)
+	usage, err := diskUsage(vfs.Default, dir)
+	return usage.AvailBytes, err
+}
+
+func diskUsage(fs vfs.FS, dir string) (vfs.DiskUsage, error) {
+	usage, err := fs.GetDiskUsage(dir)
 	if err != nil {
-		return 0, fmt.Errorf("ask for the room on the disk of %s: %w", dir, err)
+		return usage, fmt.Errorf("ask for the free room of %s: %w", dir, err)
 	}
-	return usage.AvailBytes, nil
+	return usage, nil
+}
+
+// Room that is left when an engine refuses events, beside reserve: for what it has accepted and not processed
+// yet, for deletions, and for compactions, which write new tables before they delete the old ones. A
+// larger disk holds larger tables, up to a point.
+const (
+	acceptedBytes  = 128 << 20
+	compactedShare = 50 // one in so many bytes of the disk
+	compactedBytes = 4 << 30
+)
+
+// leastForEvents is how many bytes must be free for new events.
+func leastForEvents(of vfs.DiskUsage) uint64 {
+	return reserve + acceptedBytes + min(of.TotalBytes/compactedShare, compactedBytes)
+}
+
+// NearlyFull returns an error in words if the disk has no room for new events, as opposed to all else
+// that is written: see ErrFull.
+func (d *Disk) NearlyFull() error {
+	if d.dir == "" {
+		return nil
+	}
+	usage, err := diskUsage(d.fs, d.dir)
+	if least := leastForEvents(usage); err == nil && usage.AvailBytes < least {
+		return fmt.Errorf("the disk of this engine is nearly full: %d MB are free, and new events need %d MB",
+			usage.AvailBytes>>20, least>>20)
+	}
+	return err
 }

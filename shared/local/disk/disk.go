@@ -1,7 +1,8 @@
 // Package disk keeps the data of a local engine in a folder: an ordered map of
 // keys to values (Pebble) that survives the end of the process at any moment. A failure
-// of the machine may lose the last second (see lateFS). One process uses a folder at a
-// time. InMemory is the same map without a folder.
+// of the machine may lose the last second (see lateFS), or, with Settings.Sync, only what
+// Disk.Sync has not waited for. One process uses a folder at a time. InMemory is the same map
+// without a folder.
 //
 // Pebble, bbolt and SQLite were compared with rows of the engine's size on one
 // machine: 192,000, 45,000 and 15,000 events per second, with 114, 223 and 160 MB
@@ -54,19 +55,34 @@ type Disk struct {
 	dir  string // "" in memory; then fs, lock and late are nil
 	fs   vfs.FS
 	lock io.Closer
-	late *lateFS
+	late *lateFS // nil with Settings.Sync, too
 	db   engine
 	sync *pebble.WriteOptions // how Commit writes
+	group
+}
+
+// Settings say how a folder is opened.
+type Settings struct {
+	// Sync makes Disk.Sync wait. Commit then waits for nothing, so that the end of the process, too, may lose what
+	// Disk.Sync has not waited for.
+	Sync bool
+	// Files hold the database. Nil: those of the system.
+	Files vfs.FS
 }
 
 // Open opens a folder, or makes it. It recovers what an earlier process had written
 // when it ended. join joins what Batch.Join has added. log gets what Pebble reports as
 // faults.
 func Open(dir string, join Merge, log *slog.Logger) (*Disk, error) {
-	return open(dir, vfs.Default, join, log)
+	return OpenWith(dir, Settings{}, join, log)
 }
 
-func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
+// OpenWith is Open with settings.
+func OpenWith(dir string, how Settings, join Merge, log *slog.Logger) (*Disk, error) {
+	fs := how.Files
+	if fs == nil {
+		fs = vfs.Default
+	}
 	// Only its owner may read the folder: it holds keys, and data about persons.
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
@@ -89,11 +105,19 @@ func open(dir string, fs vfs.FS, join Merge, log *slog.Logger) (*Disk, error) {
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
-	d.late = newLateFS(fs, log)
-	if d.db, err = openEngine(filepath.Join(dir, engineDir), options(d.late, join, log)); err != nil {
+	if how.Sync {
+		d.sync = pebble.NoSync
+	} else {
+		d.late = newLateFS(fs, log)
+		fs = d.late
+	}
+	if d.db, err = openEngine(filepath.Join(dir, engineDir), options(fs, join, log)); err != nil {
 		d.late.close()
 		return nil, errors.Join(fmt.Errorf("open the data folder %s: %w; `affinity data check %[1]s` says what is "+
 			"damaged, and `affinity data salvage %[1]s NEW` copies what can be read to a new folder", dir, err), lock.Close())
+	}
+	if how.Sync {
+		d.begin(d.db)
 	}
 	return d, nil
 }
@@ -237,18 +261,16 @@ func (d *Disk) room() error {
 	if d.dir == "" {
 		return nil
 	}
-	usage, err := d.fs.GetDiskUsage(d.dir)
-	if err != nil {
-		return fmt.Errorf("ask for the free room of %s: %w", d.dir, err)
+	usage, err := diskUsage(d.fs, d.dir)
+	if err == nil && usage.AvailBytes < reserve {
+		err = ErrFull
 	}
-	if usage.AvailBytes < reserve {
-		return ErrFull
-	}
-	return nil
+	return err
 }
 
 // Close closes the folder, so that another process can open it.
 func (d *Disk) Close() error {
+	d.end()
 	err := d.db.Close()
 	if d.dir == "" {
 		return err
@@ -271,5 +293,8 @@ func (l logger) Errorf(format string, args ...any) {
 func (l logger) Fatalf(format string, args ...any) {
 	l.log.Error("the data folder cannot be written; nothing that was acknowledged is lost: repair the disk and "+
 		"start again", "error", fmt.Sprintf(format, args...))
-	os.Exit(1)
+	exit(1)
 }
+
+// exit ends the process, but not a test.
+var exit = os.Exit

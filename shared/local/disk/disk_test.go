@@ -142,7 +142,7 @@ func (f *fullFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 
 func TestFullDiskRefusesWritesAndKeepsAll(t *testing.T) {
 	dir, fs := t.TempDir(), &fullFS{FS: vfs.Default}
-	d, err := open(dir, fs, joinLines, silent)
+	d, err := OpenWith(dir, Settings{Files: fs}, joinLines, silent)
 	must.Succeed(t, err)
 	must.Succeed(t, set(d, "before", "1"))
 	fs.full = true

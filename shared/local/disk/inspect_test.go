@@ -196,7 +196,7 @@ func TestFoldersThatDoNotOpen(t *testing.T) {
 		"little room":           {&fullFS{FS: vfs.Default, full: true}, "free some, or copy the folder to a larger disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := open(t.TempDir(), c.fs, joinLines, silent); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, err := OpenWith(t.TempDir(), Settings{Files: c.fs}, joinLines, silent); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want an error with %q", err, c.says)
 			}
 		})

@@ -4,43 +4,38 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/local/power"
 )
 
-// powerFS is a disk in memory that loses what is not synced when the power fails. dir is
-// the data folder on it.
+// powerFS is a disk that fails with the power. dir is the data folder on it.
 type powerFS struct {
-	*vfs.MemFS
-	dir string
-}
-
-func (powerFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: 2 * reserve}, nil
+	power.FS
+	dir  string
+	sync bool
 }
 
 func newPowerFS(t *testing.T) powerFS {
 	t.Helper()
-	fs := powerFS{vfs.NewCrashableMem(), t.TempDir()}
-	must.Succeed(t, fs.MkdirAll(fs.dir, 0o700))
-	for dir := fs.dir; ; dir = filepath.Dir(dir) { // its parents are on the disk for good
-		f, err := fs.OpenDir(dir)
-		must.Succeed(t, err)
-		must.Succeed(t, errors.Join(f.Sync(), f.Close()))
-		if dir == filepath.Dir(dir) {
-			return fs
-		}
-	}
+	dir := t.TempDir()
+	fs, err := power.NewFS(dir)
+	must.Succeed(t, err)
+	return powerFS{FS: fs, dir: dir}
 }
 
 // newPowerDisk opens the data folder of a new powerFS. The end of the test closes it.
@@ -58,14 +53,16 @@ func newPowerDisk(t *testing.T) (powerFS, *Disk) {
 // that it can be opened beside the first one.
 func (f powerFS) fail(t *testing.T, percent int, seed uint64) powerFS {
 	t.Helper()
-	after := powerFS{f.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))}), t.TempDir()}
+	after := powerFS{f.Fail(percent, seed), t.TempDir(), f.sync}
 	err := errors.Join(after.MkdirAll(after.dir, 0o700),
 		after.Rename(filepath.Join(f.dir, engineDir), filepath.Join(after.dir, engineDir)))
 	must.Succeed(t, err)
 	return after
 }
 
-func (f powerFS) open() (*Disk, error) { return open(f.dir, f, joinLines, silent) }
+func (f powerFS) open() (*Disk, error) {
+	return OpenWith(f.dir, Settings{f.sync, f.FS}, joinLines, silent)
+}
 
 // prefix returns how many of n writes with the keys 0, 1, 2, ... the disk holds. A write
 // that is lost before one that is there is an error, as is a folder that does not open.
@@ -285,4 +282,112 @@ func live(t *testing.T, steps []powerStep) (err error) {
 		}
 	}
 	return nil
+}
+
+// With Settings.Sync a write returns before it is on the disk, and Sync once all writes before it are. Of the
+// others, any pages may be.
+func TestSyncIsOnTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		fs.sync = true
+		d, err := fs.open()
+		must.Succeed(t, err)
+		must.CloseAtEnd(t, d)
+		random := rand.New(rand.NewPCG(7, 0))
+		synced := 0
+		for n := range 60 {
+			must.Succeed(t, set(d, strconv.Itoa(n), strings.Repeat("x", random.IntN(9_000))))
+			switch random.IntN(4) {
+			case 0:
+				must.Succeed(t, d.Sync())
+				synced = n + 1
+			case 1:
+				must.Succeed(t, d.db.Flush()) // the next writes go to another log
+				synced = n + 1
+			}
+			if n%3 > 0 {
+				continue
+			}
+			if got, err := fs.fail(t, random.IntN(101), uint64(n)).prefix(n + 1); got < synced || err != nil {
+				t.Fatalf("after a failure of the power, %d writes are there (%v), and %d were synced", got, err, synced)
+			}
+		}
+		must.Succeed(t, set(d, "60", "x"))
+		second() // nobody waits for it
+		if got, err := fs.fail(t, 0, 0).prefix(61); got != 61 || err != nil {
+			t.Errorf("a second later %d writes are there (%v), want 61", got, err)
+		}
+	})
+}
+
+func syncsLog(op errorfs.Op) bool {
+	return isLog(op.Path) && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo)
+}
+
+// Who waits at the same time shares syncs of the disk.
+func TestSyncsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newPowerFS(t)
+		var syncs atomic.Int64
+		held, release := atomic.Bool{}, make(chan bool)
+		slow := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if syncsLog(op) && held.Load() {
+				syncs.Add(1)
+				<-release
+			}
+			return nil
+		}))
+		d, err := OpenWith(fs.dir, Settings{true, slow}, joinLines, silent)
+		must.Succeed(t, err)
+		must.CloseAtEnd(t, d)
+		held.Store(true)
+		var writers sync.WaitGroup
+		var succeeded atomic.Int64
+		for n := range 100 {
+			writers.Go(func() {
+				must.Succeed(t, errors.Join(set(d, strconv.Itoa(n), "1"), d.Sync()))
+				succeeded.Add(1)
+			})
+		}
+		synctest.Wait()
+		if n := succeeded.Load(); n != 0 {
+			t.Errorf("%d writers have not waited for the disk", n)
+		}
+		close(release)
+		writers.Wait()
+		must.Succeed(t, d.Sync()) // nothing is to be done
+		if n := syncs.Load(); n > 2 {
+			t.Errorf("100 writers waited for %d syncs, want the one that the first began, and one for all others", n)
+		}
+	})
+}
+
+// Nobody can know what is on the disk after a sync that failed: the process ends, and nobody learns of a success.
+func TestFailedSyncEndsTheProcess(t *testing.T) {
+	fs := newPowerFS(t)
+	var broken atomic.Bool
+	faulty := errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if syncsLog(op) && broken.Load() {
+			return errors.New("the disk is away")
+		}
+		return nil
+	}))
+	d, err := OpenWith(fs.dir, Settings{true, faulty}, joinLines, silent)
+	must.Succeed(t, err)
+	code := make(chan int, 1)
+	exit = func(c int) { code <- c; select {} }
+	defer func() { exit = os.Exit }()
+	must.Succeed(t, errors.Join(set(d, "1", "1"), d.Sync(), set(d, "2", "1")))
+	d.end() // of those whom nobody waits for: it would end the process of the tests
+	broken.Store(true)
+	ended := make(chan error, 1)
+	go func() { ended <- d.Sync() }()
+	select {
+	case c := <-code:
+		if c != 1 {
+			t.Errorf("exit code %d, want 1", c)
+		}
+	case err := <-ended:
+		t.Errorf("a sync that failed returned %v", err)
+	}
 }

@@ -65,8 +65,11 @@ func (l *lateFS) sync() error {
 	return errors.Join(errs...)
 }
 
-// close ends the loop. Pebble has closed its files, which synced them.
+// close ends the loop. Pebble has closed its files, which synced them. A nil lateFS has none.
 func (l *lateFS) close() {
+	if l == nil {
+		return
+	}
 	close(l.ended)
 	<-l.done
 }

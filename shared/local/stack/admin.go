@@ -23,6 +23,7 @@ type adminDoor struct {
 	state    atomic.Pointer[string] // what the engine does while it is not ready
 	gate     sync.RWMutex           // locked while the engine is not ready; requests hold it for reading
 	inner    http.Handler
+	lacking  func() error // returns why events are refused, or nil
 	profiles http.Handler
 	socket   bool // only the owner of the socket's file can call
 	requests context.Context
@@ -76,9 +77,9 @@ func listenAdmin(at string) (l net.Listener, socket bool, err error) {
 	return l, true, nil
 }
 
-// open lets requests in.
-func (d *adminDoor) open(inner http.Handler) {
-	d.inner = inner
+// open lets requests in. lacking returns why events are refused, or nil.
+func (d *adminDoor) open(inner http.Handler, lacking func() error) {
+	d.inner, d.lacking = inner, lacking
 	d.state.Store(nil)
 	d.gate.Unlock()
 }
@@ -127,10 +128,14 @@ func (d *adminDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ready says whether the engine answers.
+// ready says whether the engine answers, and takes events.
 func (d *adminDoor) ready(w http.ResponseWriter) {
 	if state := d.state.Load(); state != nil {
 		_ = httpapi.WriteMessage(w, http.StatusServiceUnavailable, "The engine "+*state+": ask again in a moment")
+		return
+	}
+	if why := d.lacking(); why != nil {
+		_ = httpapi.WriteMessage(w, http.StatusServiceUnavailable, "The engine answers, but takes no events: "+why.Error())
 		return
 	}
 	_ = httpapi.WriteMessage(w, http.StatusOK, "The engine is ready")

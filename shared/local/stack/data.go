@@ -52,7 +52,7 @@ func (s *Stack) openDisk(o Options) (err error) {
 					"without a data folder", variable)
 			}
 		}
-		s.disk, err = disk.Open(o.Data, rows.Join, o.Log)
+		s.disk, err = disk.OpenWith(o.Data, disk.Settings{Sync: o.Sync, Files: o.Files}, rows.Join, o.Log)
 	}
 	if err == nil {
 		s.onClose(s.disk.Close)

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -25,11 +26,15 @@ func TestOperatorsWaitForTheEngine(t *testing.T) {
 	want("/readyz", 503)
 	want("/local", 503)
 	began, end := make(chan bool), make(chan bool)
+	var lacking error
 	d.open(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began <- true
 		<-end
-	}))
+	}), func() error { return lacking })
 	want("/readyz", 200)
+	lacking = errors.New("the disk is nearly full")
+	want("/readyz", 503)
+	lacking = nil
 	request, drained := make(chan bool), make(chan bool)
 	go func() { want("/local", 200); close(request) }()
 	<-began

@@ -17,9 +17,10 @@ import (
 // healthEvery is how long the result of a check counts.
 const healthEvery = time.Second
 
-// health knows whether the database takes writes and gives them back.
+// health knows whether the database takes writes, and gives them back.
 type health struct {
 	records documents.Records
+	sync    func() error // returns once what is written is safe
 	now     func() time.Time
 
 	mu   sync.Mutex // held during a check, so that all who wait have its result
@@ -28,8 +29,8 @@ type health struct {
 	last int // distinguishes the writes
 }
 
-func newHealth(records documents.Records, now func() time.Time) *health {
-	return &health{records: records, now: now}
+func newHealth(records documents.Records, sync func() error, now func() time.Time) *health {
+	return &health{records: records, sync: sync, now: now}
 }
 
 // check writes a cell and reads it, unless that was done less than healthEvery ago.
@@ -46,11 +47,15 @@ func (h *health) check() error {
 }
 
 func (h *health) writeAndRead(want []byte) error {
-	if err := h.records.Save(documents.Record{Name: "health", Value: want}); err != nil {
+	err := h.records.Save(documents.Record{Name: "health", Value: want})
+	if err == nil {
+		err = h.sync()
+	}
+	if err != nil {
 		return err
 	}
 	var got []byte
-	err := h.records.Load(func(_ string, value []byte) error { got = bytes.Clone(value); return nil })
+	err = h.records.Load(func(_ string, value []byte) error { got = bytes.Clone(value); return nil })
 	if err == nil && !bytes.Equal(got, want) {
 		err = errors.New("the database does not give back what was written")
 	}

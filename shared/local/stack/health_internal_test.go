@@ -32,7 +32,8 @@ func (c *cell) Load(f func(string, []byte) error) error { return f("health", c.v
 // All who ask within a second share one check.
 func TestHealthChecksOnceASecond(t *testing.T) {
 	now, records := time.Unix(0, 0), &cell{}
-	h := newHealth(records, func() time.Time { return now })
+	syncs := 0
+	h := newHealth(records, func() error { syncs++; return nil }, func() time.Time { return now })
 	ask := func() (int, string) {
 		w := httptest.NewRecorder()
 		if err := h.serve(w, nil); err != nil {
@@ -49,8 +50,8 @@ func TestHealthChecksOnceASecond(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if records.writes != 1 {
-		t.Errorf("%d writes, want 1", records.writes)
+	if records.writes != 1 || syncs != 1 {
+		t.Errorf("%d writes and %d syncs, want 1", records.writes, syncs)
 	}
 	records.broken = errors.New("the disk is full")
 	if code, _ := ask(); code != 200 {

@@ -3,6 +3,7 @@ package stack
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -36,7 +37,7 @@ func (s *Stack) servePublic(o Options, door *adminDoor) error {
 	operated := operator.Handler(o.Log, s.Operator, s.place, apps, apps,
 		b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 		operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config})
-	check := newHealth(s.disk.Records(spaceHealth), time.Now)
+	check := newHealth(s.disk.Records(spaceHealth), s.disk.Sync, time.Now)
 	saves := s.startBackups(o)
 	own := httpapi.Prefixes{{Prefix: operator.BackupPath, Handler: operator.Guard(s.Operator, saves.handler(b.Log))},
 		{Prefix: "/local", Handler: operated}, {Prefix: "/metrics", Handler: measured(b.Log, s.metrics)}}
@@ -44,9 +45,11 @@ func (s *Stack) servePublic(o Options, door *adminDoor) error {
 	if door == nil {
 		functions = append(own, functions...)
 	}
-	s.serve(public, o.TLS, guardPublic(o.answered(public.Addr()), o.Hosts, o.Origins, functions), o.Log)
+	space := &room{check: s.disk.NearlyFull, log: o.Log}
+	kept := func(h http.Handler) http.Handler { return durable(s.disk.Sync, space.guard(h)) }
+	s.serve(public, o.TLS, guardPublic(o.answered(public.Addr()), o.Hosts, o.Origins, kept(functions)), o.Log)
 	if door != nil {
-		door.open(append(own, functions...))
+		door.open(kept(append(own, functions...)), space.lacking)
 		s.onClose(door.drain)
 	}
 	return nil

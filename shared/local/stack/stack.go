@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"google.golang.org/grpc"
 
 	"github.com/affinityengine/affinity/functions/console"
@@ -124,6 +125,11 @@ type Options struct {
 	// there again when another one starts with it. Empty: all is in memory. It excludes the
 	// official emulators.
 	Data string
+	// Sync makes the answers of success to requests that change something wait until a failure of the machine
+	// cannot lose the change. It concerns Data alone.
+	Sync bool
+	// Files hold the database of Data, for tests. Nil: those of the system.
+	Files vfs.FS
 	// Backups of Data that the engine makes itself. Zero: none.
 	Backups Backups
 	// KeepRetention leaves apps that exist their retention.
@@ -243,6 +249,9 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return err
 	}
 	s.startScheduler(privateURL+workerPath+"/nightly", authorization)
+	if err := s.disk.Sync(); err != nil { // apps and keys that are made here
+		return err
+	}
 	return s.servePublic(o, door)
 }
 

@@ -33,8 +33,8 @@ const (
 	clockSlack = time.Minute
 	// clockTimeout is how long the engine may take to say what time it has.
 	clockTimeout = 10 * time.Second
-	// plentyDisk is how many times the room, below which an engine refuses writes, a disk is to have.
-	plentyDisk = 8
+	// plentyDisk is how many times the room, below which an engine refuses events, a disk is to have.
+	plentyDisk = 2
 )
 
 // diagnosis is what the command prints.

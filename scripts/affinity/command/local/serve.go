@@ -46,6 +46,8 @@ func Serve(t *command.Tool, start Starter) *cobra.Command {
 			"--forwarded proxies, or is on loopback.\n" +
 			"The operators' address (--admin) has the operator's routes, /metrics, /debug/pprof/, /readyz, and the API\n" +
 			"for the commands of this tool. GET /healthz of both says whether the engine can write and read.\n" +
+			"What is acknowledged is on the disk (--sync): a failure of the machine does not lose it. Events are\n" +
+			"refused, and /readyz answers 503, while the disk is nearly full.\n" +
 			"Logs are JSON, a line each, on standard error. The Go runtime keeps its memory below 80 % of the machine's\n" +
 			"or of the control group's, unless GOMEMLIMIT is set.",
 		Example: "  affinity serve --data /var/lib/affinity --tls-host shop.example.com\n" +
@@ -60,7 +62,7 @@ func Serve(t *command.Tool, start Starter) *cobra.Command {
 			limitMemory(os.DirFS("/"), o.Log)
 			return serve(cmd.Context(), t, start, o, func(_ context.Context, s RunningStack) error {
 				o.Log.Info("ready", "url", s.URL(), "admin", adminURL(o.Admin), "data", o.Data,
-					"operator", operatorPlace(o))
+					"sync", o.Sync, "operator", operatorPlace(o))
 				return nil
 			}, false)
 		},
@@ -86,6 +88,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "host and the app that it serves, as acme.example.com=acme (repeatable); "+
 		"then all other hosts are refused")
 	flags.StringVar(&f.admin, "admin", "127.0.0.1:9090", "operators' address: host:port of loopback, or unix:/path")
+	flags.BoolVar(&f.sync, "sync", true, syncUsage+"; without it the last second may be lost")
 	flags.StringVar(&f.level, "log-level", "info", "least level of the logs: debug, info, warn, error")
 	f.backups.add(cmd)
 	f.addEngine(cmd)

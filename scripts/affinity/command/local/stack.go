@@ -39,7 +39,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout,
 		Identity: identity,
 		Archive:  o.Archive, Warehouse: o.Warehouse,
-		Data: o.Data, KeepRetention: o.Data != "" && o.KeepRetention,
+		Data: o.Data, Sync: o.Sync, KeepRetention: o.Data != "" && o.KeepRetention,
 		Origins: o.Origins, Hosts: o.Hosts, Forwarded: o.Forwarded, TLS: o.TLS, Admin: o.Admin,
 		Backups:    o.Backups,
 		Regions:    o.Regions,

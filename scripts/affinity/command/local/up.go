@@ -41,6 +41,7 @@ type Options struct {
 	Archive       string        // folder for files of accepted events; empty: none
 	Warehouse     string        // folder for rows for analysts; empty: none
 	Data          string        // folder in which everything outlives the process; empty: all is in memory
+	Sync          bool          // answers wait until what they stand for is on the disk of Data
 	KeepRetention bool          // of apps that exist in Data
 	Operator      string        // the operator's token
 	MadeOperator  bool          // the token is not the environment's
@@ -72,6 +73,7 @@ type upFlags struct {
 	tables        []string
 	requestLimit  time.Duration
 	packWindow    time.Duration
+	sync          bool
 }
 
 // Up returns the command up, which starts an engine with start.
@@ -82,9 +84,9 @@ func Up(t *command.Tool, start Starter) *cobra.Command {
 		Short: "Start the whole engine in this process",
 		Long: "Start the whole engine in this process and serve until Ctrl-C. Once it is up it prints one line: `ready ` and the URL.\n" +
 			"All data is in memory and ends with the process. With --data DIR it is in a folder, and what was acknowledged is there\n" +
-			"again at the next start with the folder, even after a kill (a failure of the machine may lose the last second): events, objects, profiles, strategies, apps, keys, jobs,\n" +
-			"tasks, and events that wait to be processed. An app in the folder keeps its schema, its encoding and, unless\n" +
-			"--retention-days is given, its retention. One process at a time uses a folder.\n" +
+			"again at the next start with the folder, even after a kill (a failure of the machine may lose the last second,\n" +
+			"without --sync): events, objects, profiles, strategies, apps, keys, jobs, tasks, and events that wait.\n" +
+			"An app in the folder keeps its schema, its encoding and, unless --retention-days is given, its retention. One process at a time uses a folder.\n" +
 			"If a process with a later clock has used the folder, the start says so: events of that time do not count until the\n" +
 			"clock is there, and what it deleted stays deleted, but no longer covers new events.\n" +
 			"BIGTABLE_EMULATOR_HOST, PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST name official emulators, which exclude --data.\n" +
@@ -131,12 +133,16 @@ func (f *upFlags) add(cmd *cobra.Command) {
 		"(default: the machine's clock)")
 	flags.IntVar(&f.retentionDays, "retention-days", 90, "how many days an event counts, 0 for no limit")
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in, for the next start (default: all data is in memory)")
+	flags.BoolVar(&f.sync, "sync", false, "with --data, "+syncUsage)
 	f.addEngine(cmd)
 	f.LayoutFlags.Add(cmd)
 	for _, name := range []string{"url", "key"} { // options refuses them
 		hide(cmd, name)
 	}
 }
+
+const syncUsage = "answer a request that changes something once the change is on the disk, so that a failure of the " +
+	"machine loses nothing that was acknowledged"
 
 // hide defines a flag of the root once more, for a command that refuses it.
 func hide(cmd *cobra.Command, name string) {
@@ -173,6 +179,9 @@ func (f *upFlags) options(cmd *cobra.Command) (Options, error) {
 		KeepRetention: !cmd.Flags().Changed("retention-days")}
 	if f.data == "" && cmd.Flags().Changed("data") {
 		return o, cli.Usagef("--data must name a folder")
+	}
+	if f.sync && f.data == "" {
+		return o, cli.Usagef("--sync is about a folder: name it with --data DIR")
 	}
 	o.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
@@ -244,7 +253,7 @@ func (f *upFlags) engineOptions(o *Options) error {
 		return cli.Usagef("--request-limit %s: must be at least 1s", f.requestLimit)
 	}
 	o.Regions, o.Tables, o.RequestLimit = f.regions, f.tables, f.requestLimit
-	o.Archive, o.Warehouse, o.Data = f.archive, f.warehouse, f.data
+	o.Archive, o.Warehouse, o.Data, o.Sync = f.archive, f.warehouse, f.data, f.sync
 	return nil
 }
 
