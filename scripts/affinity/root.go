@@ -108,7 +108,8 @@ func addGroups(root *cobra.Command, p *program) {
 			transfer.Migrate(t), transfer.Export(t), transfer.Dump(t), transfer.Restore(t), transfer.Warehouse(t),
 		}},
 		{"profiles", "Profiles, orders and feeds:", []*cobra.Command{
-			strategy.Command(t), user.Profile(t), user.Explain(t), user.Rank(t), user.Recommend(t), user.Boosts(t), feed.Command(t),
+			strategy.Command(t), user.Profile(t), user.Explain(t), user.Rank(t), user.Recommend(t), user.Boosts(t),
+			feed.Command(t),
 			segment.Command(t), segment.Values(t), user.Command(t), user.OptOut(t), user.Consent(t), user.Identity(t),
 		}},
 		{"judge", "Judge and measure:", []*cobra.Command{

@@ -27,8 +27,8 @@ var debPaths = map[string]string{
 	"completions/affinity.fish": "usr/share/fish/vendor_completions.d/affinity.fish",
 }
 
-// Scripts of the package. None starts the engine: it has to be told its host or its proxy first. A new version
-// of a running one starts at once. A purge leaves the data, which only their owner may remove.
+// Scripts of the package. None starts the engine: its flags have to name the host or the proxy first. A new
+// version of a running one starts at once. A purge leaves the data, which only their owner may remove.
 const (
 	afterInstall = `#!/bin/sh
 set -e

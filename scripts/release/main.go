@@ -44,9 +44,9 @@ func command(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release VERSION",
 		Short: "Make the archives, checksums and SPDX lists of a release",
-		Long: "Build the command line tool for each platform and write its archive, its SPDX list and SHA256SUMS. VERSION must be\n" +
-			"the constant Version of shared/api, and nothing in the checkout may differ from its commit. Files have the time of\n" +
-			"the commit, or SOURCE_DATE_EPOCH (seconds since 1970). Nothing is uploaded; Go may download modules.",
+		Long: "Build the command line tool for each platform and write its archive, its SPDX list and SHA256SUMS. VERSION\n" +
+			"must be the constant Version of shared/api, and nothing in the checkout may differ from its commit. Files have\n" +
+			"the time of the commit, or SOURCE_DATE_EPOCH (seconds since 1970). Nothing is uploaded; Go may download modules.",
 		Example: "  go run ./scripts/release " + api.Version + "\n  go run ./scripts/release " + api.Version +
 			" --platform linux/amd64",
 		Args:          cobra.ExactArgs(1),

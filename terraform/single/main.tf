@@ -1,7 +1,7 @@
 locals {
   region = join("-", slice(split("-", var.zone), 0, 2))
 
-  # The machine is told at its start what it is. Whatever changes here replaces it; its disk and its address stay.
+  # What the machine is, it reads at its start. Whatever changes here replaces it; its disk and its address stay.
   user_data = templatefile("${path.module}/cloud-init.yaml.tftpl", {
     package_url    = var.package_url
     package_sha256 = var.package_sha256
