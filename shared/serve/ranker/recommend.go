@@ -117,7 +117,8 @@ func (o *Orderer) readBase(ctx context.Context, app config.App, a asked) (input,
 
 // linksFor reads the links that the model asks for: of the given objects, or of those of
 // the user's session.
-func (o *Orderer) linksFor(ctx context.Context, app config.App, r Recommendation, in input) ([]ranking.Neighbours, error) {
+func (o *Orderer) linksFor(ctx context.Context, app config.App, r Recommendation,
+	in input) ([]ranking.Neighbours, error) {
 	if r.Model.OfObjects() {
 		var past []ranking.Past
 		for _, id := range r.ObjectIDs {

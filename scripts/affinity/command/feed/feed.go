@@ -166,9 +166,9 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "read NAME",
 		Short: "Read a page of a feed, in a user's order or by date",
-		Long: "Read a page of a feed: its records in the order of a user's profile, or by date. It prints a record a line, and how to\n" +
-			"read the next page. Without a user, the suggested order goes by popularity and freshness. Requires a key with the permission\n" +
-			"recommendation, or search for the order latest.",
+		Long: "Read a page of a feed: its records in the order of a user's profile, or by date. It prints a record a line,\n" +
+			"and how to read the next page. Without a user, the suggested order goes by popularity and freshness. Requires\n" +
+			"a key with the permission recommendation, or search for the order latest.",
 		Example: "  affinity feed read news --user ann\n  affinity feed read news --order latest --limit 5 --json",
 		Args:    cli.Args("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {

@@ -25,9 +25,9 @@ func Rank(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "rank --user USER --index INDEX {ID...|-}",
 		Short: "Order objects for a user, with the reason for each place",
-		Long: "Order objects of an index for a user token, the best first, with the reason for each place. \"-\" reads objectIDs\n" +
-			"from standard input, one per line. A user without events gets the order by popularity. Requires a key with the permission\n" +
-			"recommendation.",
+		Long: "Order objects of an index for a user token, the best first, with the reason for each place. \"-\" reads\n" +
+			"objectIDs from standard input, one per line. A user without events gets the order by popularity. Requires a\n" +
+			"key with the permission recommendation.",
 		Example: "  affinity rank --user ann --index products shoe-1 shoe-2 shirt-7\n" +
 			"  affinity rank --user ann --index products --limit 10 --explain - < ids.txt\n" +
 			"  affinity rank --user ann --index products --diverse-by brand --max-per-value 2 - < ids.txt\n" +
