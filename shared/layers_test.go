@@ -63,6 +63,7 @@ var layers = []layer{
 	{"shared/app/auditlog", "score/experiment score/consent app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
+	{"shared/judge/lift", "", ""},
 	{"shared/judge/preview", "score/affinity judge/price rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/rankers", "judge/backtest", ""},
@@ -149,8 +150,8 @@ var layers = []layer{
 	{"shared/local/backup", "local/disk", ""},
 	{"shared/local/emulator", "app/documents local/disk local/rows", anything},
 	{"shared/local/ports", "", ""},
-	{"shared/local/gcloudtest", "local/ports", anything},
 	{"shared/local/must", "", ""},
+	{"shared/local/gcloudtest", "local/must local/ports", anything},
 	{"shared/local/chromium", "local/must", ""},
 	{"shared/local/cpu", "", ""},
 	{"shared/local/race", "", ""},
@@ -189,7 +190,7 @@ var libraries = map[string]string{
 
 // domain are the packages whose dependencies, too, stay within the process.
 var domain = []string{
-	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
+	"shared/fault", "shared/deadline", "shared/event", "shared/app/usage", "shared/score/strategy", "shared/catalog", "shared/rank/crowd", "shared/catalog/vocabulary", "shared/catalog/where", "shared/judge/lift", "shared/score/affinity", "shared/rank/segment", "shared/score/history", "shared/score/schema",
 	"shared/score/experiment", "shared/score/consent", "shared/score/explain", "shared/judge/preview", "shared/judge/price", "shared/rank/ranking", "shared/rank/recommend", "shared/rank/feed", "shared/rank/boost", "shared/local/simulate", "shared/judge/backtest", "shared/judge/rankers", "shared/judge/suggest", "shared/judge/tune", "shared/api", "shared/api/track", "shared/api/checkup", "shared/app/limit", "shared/app/documents", "shared/app/config", "shared/app/auditlog", "shared/event/bus", "shared/intake/warehouse", "shared/profile/links",
 }
 

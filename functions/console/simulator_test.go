@@ -24,6 +24,11 @@ func TestSimulatorWithoutData(t *testing.T) {
 	s.inOrder(page, "<h1>Simulator</h1>", "Nobody has an event that counts yet", "No objects to order", "affinity import --objects")
 	s.lacks(page, "sim-boost")
 
+	s.lacks(s.page("/console/object"), "problem")
+	s.inOrder(s.page("/console/object?id=%3Ci%3E&index=products"), "&lt;i&gt;", "has no statistics")
+	s.inOrder(s.page("/console/object?id=a"), "problem", "index must have 1 to")
+	s.inOrder(s.as("settings").page("/console/object?id=a&index=products"), "This key cannot recommend objects")
+
 	page = s.get(http.StatusOK, "user", "ann", "index", "products", "ids", "a\nb")
 	s.inOrder(page, "The engine knows no events of", "ann", "holds none of these objects", "affinity catalog import --index products objects.ndjson.gz",
 		"affinity crowd build --index products", "This person has no profile")

@@ -180,22 +180,39 @@ func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]prod
 			}
 		}
 	}
-	ids = once(ids)
-	if !v.may(mayReadRecords) {
-		s.Missing.Records = true
-		ids = nil
+	s.Missing.Records = !v.may(mayReadRecords)
+	shown, err := readProducts(v, s.Form.Index, once(ids), !s.Missing.Records)
+	if err != nil {
+		return nil, err
 	}
+	s.Missing.Catalog = !s.Missing.Records && len(ids) > 0
+	for _, p := range shown {
+		s.Missing.Catalog = s.Missing.Catalog && !p.Known
+	}
+	for _, id := range s.Form.IDs {
+		if _, ok := shown[id]; !ok {
+			shown[id] = productOf(id, nil)
+		}
+	}
+	return shown, nil
+}
+
+// readProducts reads what cards show of objects. If the session may not, they have no records.
+func readProducts(v *visit, index string, ids []string, may bool) (map[string]product, error) {
 	all := make([]product, len(ids))
 	group, ctx := errgroup.WithContext(v.Context())
 	group.SetLimit(readers)
 	for i, id := range ids {
-		key := productKey{v.session.App, s.Form.Index, id}
-		if kept, ok := v.console.products.get(key); ok {
+		key := productKey{v.session.App, index, id}
+		if kept, ok := v.console.products.get(key); ok && may {
 			all[i] = kept
 			continue
 		}
-		group.Go(func() error {
-			record, err := v.engine.Catalog().Get(ctx, s.Form.Index, id)
+		group.Go(func() (err error) {
+			var record json.RawMessage
+			if may {
+				record, err = v.engine.Catalog().Get(ctx, index, id)
+			}
 			if err != nil && !isRefusal(err) {
 				return err
 			}
@@ -214,18 +231,9 @@ func (s *simulation) records(v *visit, orders []api.RankAnswer) (map[string]prod
 		}
 		return read <= 1 || !strings.HasPrefix(c.Path, "/1/indexes/")
 	})
-	shown, known := map[string]product{}, 0
+	shown := map[string]product{}
 	for i, id := range ids {
 		shown[id] = all[i]
-		if all[i].Known {
-			known++
-		}
-	}
-	s.Missing.Catalog = len(ids) > 0 && known == 0
-	for _, id := range s.Form.IDs {
-		if _, ok := shown[id]; !ok {
-			shown[id] = productOf(id, nil)
-		}
 	}
 	return shown, nil
 }

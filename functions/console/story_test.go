@@ -187,6 +187,9 @@ func TestStoryOfADraft(t *testing.T) {
 func TestStoryOfTheTail(t *testing.T) {
 	t.Parallel()
 	s, b := newStory(t)
+	_, err := s.engine.Jobs().BuildCrowd(t.Context(), api.CrowdRequest{})
+	s.must(err)
+	s.idle()
 	b.open("/console/data")
 	sent := 0
 	// arrives sends an event and reports whether the tail shows it, or was asked again in vain.
@@ -219,6 +222,14 @@ func TestStoryOfTheTail(t *testing.T) {
 		}
 	}
 	b.accessible("a tail that can be paused")
+
+	// They follow an event to its object, and see what goes with it.
+	b.click("#tail a.chip", "P106")
+	b.until(`[...document.querySelectorAll(".object-columns .sim-column")].filter(e => e.querySelector(".sim-card .sim-why")).length === 3`)
+	b.accessible("an object")
+	b.picture("object")
+	b.look(390, "dark")
+	b.fits("an object")
 	b.settled()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
+	"github.com/affinityengine/affinity/shared/catalog"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
@@ -24,7 +25,7 @@ import (
 )
 
 // feedOptions are the query options of a page of a feed, but for those of the format wordpress.
-var feedOptions = []string{"userToken", "limit", "cursor", "format"}
+var feedOptions = []string{"userToken", "limit", "cursor", "format", "exclude"}
 
 // feedRequest is a request for a page.
 type feedRequest struct {
@@ -186,10 +187,24 @@ func (q *feedRequest) decode(values url.Values) error {
 		}
 	} else if err := httpapi.CheckOptions(values, feedOptions...); err != nil {
 		return err
-	} else if err := setFeedOption(q, "limit", values["limit"]); err != nil {
+	} else if err := errors.Join(setFeedOption(q, "limit", values["limit"]), q.leaveOut(values["exclude"])); err != nil {
 		return err
 	}
 	return setFeedOption(q, "cursor", values["cursor"])
+}
+
+// leaveOut reads the objectIDs that the page does not have. The option may be repeated.
+func (q *feedRequest) leaveOut(ids []string) error {
+	if len(ids) > api.MaxExcluded {
+		return invalid("exclude is there %d times, it may be there %d times", len(ids), api.MaxExcluded)
+	}
+	for _, id := range ids {
+		if id == "" || len(id) > catalog.MaxObjectID {
+			return invalid("exclude must have 1 to %d bytes, got %d", catalog.MaxObjectID, len(id))
+		}
+	}
+	q.Exclude = ids
+	return nil
 }
 
 // setFeedOption reads an option if the request has it.

@@ -93,6 +93,7 @@ func TestFeeds(t *testing.T) {
 		"/1/feeds/news/suggested?format=ids&userToken=nobody":      {"post-0", "post-1", "post-2", "post-3"},
 		"/1/feeds/news/suggested?format=ids":                       {"post-0", "post-1", "post-2", "post-3"},
 		"/1/feeds/news/latest?format=ids&limit=2":                  {"post-0", "post-1"},
+		"/1/feeds/news/latest?format=ids&exclude=post-0&exclude=x": {"post-1", "post-2", "post-3"},
 		"/1/feeds/wp/latest?format=ids":                            {"post-1", "post-3"},
 	} {
 		ids, p := paged(t, h, r, path)
@@ -105,7 +106,7 @@ func TestFeeds(t *testing.T) {
 		}
 	}
 	// A walk, in both orders.
-	for _, order := range []string{"suggested?userToken=ann&", "latest?"} {
+	for _, order := range []string{"suggested?userToken=ann&", "latest?", "suggested?exclude=post-3&exclude=post-0&", "latest?exclude=post-3&"} {
 		whole, _ := paged(t, h, r, "/1/feeds/news/"+order+"format=ids")
 		var walk []string
 		for cursor := ""; ; {
@@ -188,8 +189,10 @@ func TestFeedRefusals(t *testing.T) {
 		ask(r, "/1/feeds/news/oldest", 404, "Path not supported"),
 		ask(r, "/1/feeds/news/latest?limit=101", 422, `limit must be an integer from 1 to 100, got \"101\"`),
 		ask(r, "/1/feeds/news/latest?limit=1&limit=2", 422, "limit is there 2 times"),
-		ask(r, "/1/feeds/news/latest?page=2", 422, `Unknown query option \"page\": this route takes userToken, limit, cursor, format`),
+		ask(r, "/1/feeds/news/latest?page=2", 422, `Unknown query option \"page\": this route takes userToken, limit, cursor, format, exclude`),
 		ask(r, "/1/feeds/news/latest?format=xml", 422, `format must be records, ids or wordpress, got \"xml\"`),
+		ask(r, "/1/feeds/news/latest?exclude=", 422, "exclude must have 1 to 512 bytes, got 0"),
+		ask(r, "/1/feeds/news/latest?limit=1"+strings.Repeat("&exclude=a", 1001), 422, "exclude is there 1001 times, it may be there 1000 times"),
 		ask(r, "/1/feeds/news/latest?userToken=", 422, "UserToken must contain only"),
 		ask(r, "/1/feeds/news/latest?userToken=%zz", 422, "percent-encode"),
 		ask(r, "/1/feeds/news/latest?cursor=", 422, "cursor must not be empty"),

@@ -41,6 +41,8 @@ func New(b Backends) http.Handler {
 	rt.Count(limit.Jobs, "PUT /1/feeds/{name}")
 	rt.HandleOwn("POST /1/rank", h.rank)
 	rt.HandleOwn("POST /1/recommend", h.recommend)
+	// The prefix is part of a client's host: a load balancer takes an asterisk of a path for any text, if at all.
+	rt.Handle("POST /1/recommend/1/indexes/*/recommendations", h.recommendHits)
 	boosts := auth.ServeBoth(h.Auth.TenantUserGrant, h.boosts, auth.Recommendation, auth.OwnUser)
 	rt.HandleOwn("GET /1/boosts", boosts, boostOptions...)
 	rt.HandleOwn("GET /1/boosts/{userToken}", boosts, boostOptions...)

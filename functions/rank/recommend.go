@@ -59,6 +59,12 @@ func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
 	view := api.RecommendAnswer{ID: id, Model: string(in.Model), StrategyVersion: ranked.StrategyVersion,
 		ScoringVersion: ranked.ScoringVersion, CrowdAsOf: ranked.CrowdAsOf, Fallback: ranked.Fallback, Person: ranked.Person,
 		Items: make([]api.RecommendedItem, len(ranked.Items)), Took: time.Since(began).Milliseconds()}
+	if in.Explain && in.Model.OfObjects() {
+		view.Given = make([]api.GivenObject, len(answer.Links))
+		for i, of := range answer.Links {
+			view.Given[i] = api.GivenObject{ObjectID: of.ObjectID, Events: int64(of.Events)}
+		}
+	}
 	for i, item := range ranked.Items {
 		view.Items[i] = api.RecommendedItem{ObjectID: item.ObjectID, Source: answer.Sources[i], Score: item.Score,
 			Features: item.Features}

@@ -246,6 +246,19 @@ func TestRecommendAsksForConsent(t *testing.T) {
 	}
 }
 
+// An explanation counts the events of the given objects that the statistics know.
+func TestRecommendExplains(t *testing.T) {
+	h := rank.New(walked(t, walks).Backends.ForRank())
+	for body, want := range map[string]string{
+		`"next","objectIDs":["phone","unknown"],"explain":true`: `"given":[{"objectID":"phone","events":4}],"items":[{"objectID":"case1","source":"sequence"`,
+		`"next","objectIDs":["unknown"],"explain":true`:         `"given":[],"items":[`,
+		`"next","objectIDs":["phone"]`:                          `"fallback":"catalog","items":[`,
+		`"for-you","userToken":"u7","explain":true`:             `"fallback":null,"items":[`,
+	} {
+		functiontest.Check(t, h, functiontest.Ask("recommendation", "POST", "/1/recommend", `{"index":"i","model":`+body+`}`, 200, want))
+	}
+}
+
 // An index without statistics gives objects of its catalog, in the order of the user.
 func TestRecommendWithoutStatistics(t *testing.T) {
 	h := rank.New(shop(t).Backends.ForRank())
@@ -335,4 +348,69 @@ func TestRecommendNew(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", body, got, want)
 		}
 	}
+}
+
+const hitsPath = "/1/recommend/1/indexes/*/recommendations"
+
+// Clients of Algolia get records with the strength of their links, and what is too weak only if they ask for it.
+func TestRecommendHits(t *testing.T) {
+	h := rank.New(walked(t, walks).Backends.ForRank())
+	for request, want := range map[string]string{
+		`"related-products","objectID":"tv","threshold":0`:                                                                  "stand 100",
+		`"related-products","objectID":"phone","maxRecommendations":2,"threshold":0`:                                        "case1 100, case2 53",
+		`"related-products","objectID":"phone","threshold":60`:                                                              "case1 100",
+		`"bought-together","objectID":"unknown","threshold":0`:                                                              "",
+		`"bought-together","objectID":"unknown","threshold":50,"maxRecommendations":1,"fallbackParameters":{}`:              "cable 0",
+		`"trending-items","threshold":0,"facetName":"brand","facetValue":"Anker"`:                                           "",
+		`"related-products","objectID":"phone","queryParameters":{"filters":"brand:Anker OR price < 30"}`:                   "cable 34",
+		`"recommended-for-you","threshold":90,"maxRecommendations":2,"queryParameters":{"userToken":"u7","analytics":true}`: "case2, tv",
+	} {
+		body := `{"requests":[{"indexName":"i","model":` + request + `}]}`
+		a := functiontest.Answer[struct {
+			Results []struct {
+				Hits []struct {
+					ObjectID string
+					Score    *float64 `json:"_score"`
+				}
+				NbHits  int
+				QueryID string
+			}
+		}](t, h, "recommendation", "POST", hitsPath, body)
+		var all []string
+		for _, hit := range a.Results[0].Hits {
+			text := hit.ObjectID
+			if hit.Score != nil {
+				text += fmt.Sprintf(" %.0f", *hit.Score)
+			}
+			all = append(all, text)
+		}
+		if got := strings.Join(all, ", "); got != want || a.Results[0].NbHits != len(all) || len(a.Results[0].QueryID) != 32 {
+			t.Errorf("%s: got %s, want %s", request, got, want)
+		}
+	}
+	one := `{"indexName":"i","model":"related-products","objectID":"tv","threshold":0,"queryParameters":{"attributesToRetrieve":["brand"]}}`
+	ask := func(key, body string, status int, want string) functiontest.Request {
+		return functiontest.Ask(key, "POST", hitsPath, body, status, want)
+	}
+	with := func(more string) string {
+		return `{"requests":[{"indexName":"i","model":"related-products","objectID":"tv",` + more + `}]}`
+	}
+	const r = "recommendation"
+	functiontest.Check(t, h,
+		ask(r, `{"requests":[`+one+`,`+one+`]}`, 200, `{"results":[{"hits":[{"_score":100,"objectID":"stand","brand":"Anker"}],"index":"i","nbHits":1,`),
+		ask("", `{}`, 401, "Invalid credentials"),
+		ask("search", `{"requests":[`+one+`]}`, 403, "Method not allowed with this API key"),
+		ask(r, `[]`, 400, `want {\"requests\":[{`),
+		ask(r, `{"requests":[]}`, 422, "requests must hold 1 to 20 requests, got 0"),
+		ask(r, with(`"limit":3`), 422, "Unknown key: a request takes indexName"),
+		ask(r, strings.Replace(with(`"threshold":0`), "related-products", "looking-similar", 1), 422, `requests[0].model must be related-products`),
+		ask(r, with(`"threshold":101`), 422, "requests[0].threshold must be from 0 to 100"),
+		ask(r, with(`"maxRecommendations":1001`), 422, "requests[0].maxRecommendations must be from 0 to 1000"),
+		ask(r, with(`"facetName":"brand"`), 422, "requests[0].facetName and facetValue belong together, and to the model trending-items"),
+		ask(r, with(`"queryParameters":{"userToken":"a b"}`), 422, "requests[0].queryParameters.userToken must be a user token"),
+		ask(r, with(`"queryParameters":{"filters":"brand:"}`), 422, "requests[0].queryParameters.filters: where ends at byte"),
+		ask(r, with(`"queryParameters":{"facetFilters":[]}`), 422, "requests[0].queryParameters.facetFilters is not supported"),
+		ask(r, strings.Replace(with(`"threshold":0`), `"objectID":"tv",`, "", 1), 422, "requests[0].objectID must have 1 to 512 bytes, got 0"),
+		ask(r, strings.Replace(with(`"threshold":0`), `"i"`, `""`, 1), 422, "requests[0].indexName must have 1 to"),
+	)
 }

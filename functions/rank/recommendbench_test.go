@@ -2,11 +2,13 @@ package rank_test
 
 import (
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,6 +128,58 @@ func BenchmarkRecommendOfMany(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 			b.ReportMetric(grown, "MiB")
+		})
+	}
+}
+
+// BenchmarkRecommendAtRate asks for 200 recommendations a second, whether answers come or not, over HTTP, and measures each
+// from the moment that it was due: go test ./functions/rank -run - -bench AtRate -benchtime 4000x
+func BenchmarkRecommendAtRate(b *testing.B) {
+	const rate = 200
+	for _, set := range []string{"clickstream", "onlineretail"} {
+		b.Run(set, func(b *testing.B) {
+			s, users, ids := realShop(b, set)
+			must.Succeed(b, s.Backends.Config.SetLimits(b.Context(), functiontest.App, limit.Numbers{ReadsPerSecond: 1_000_000}))
+			engine := httptest.NewServer(rank.New(s.Backends.ForRank()))
+			defer engine.Close()
+			engine.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 1000
+			ask := func(i int) {
+				q := api.RecommendRequest{Model: api.RecommendForYou, Index: realdata.Index, UserToken: users[i*7919%len(users)]}
+				if i%2 == 0 {
+					q.Model, q.ObjectIDs = api.RecommendRelated, []string{ids[i*104729%len(ids)]}
+				}
+				body, err := json.Marshal(q)
+				must.Succeed(b, err)
+				r := functiontest.NewRequest("recommendation", "POST", engine.URL+"/1/recommend", string(body))
+				r.RequestURI = ""
+				answer, err := engine.Client().Do(r)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer answer.Body.Close()
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+					b.Errorf("%d, %v", answer.StatusCode, err)
+				}
+			}
+			for i := range 2000 {
+				ask(i)
+			}
+			took, wait := make([]time.Duration, b.N), sync.WaitGroup{}
+			began := time.Now()
+			for i := range took {
+				due := began.Add(time.Duration(i) * time.Second / rate)
+				time.Sleep(time.Until(due))
+				wait.Go(func() {
+					ask(i)
+					took[i] = time.Since(due)
+				})
+			}
+			wait.Wait()
+			slices.Sort(took)
+			for name, q := range map[string]int{"p50-us": 50, "p95-us": 95, "p99-us": 99} {
+				b.ReportMetric(float64(took[len(took)*q/100].Microseconds()), name)
+			}
 		})
 	}
 }

@@ -26,7 +26,7 @@ import (
 // postOptions are the query options of the format wordpress. Clients send _locale, which changes no
 // post. cursor is in the Link of a page.
 var postOptions = []string{"userToken", "format", "cursor", "context", "page", "per_page", "offset", "order", "orderby",
-	"_fields", "_fields[]", "_embed", "_embed[]", "_locale"}
+	"exclude", "exclude[]", "_fields", "_fields[]", "_embed", "_embed[]", "_locale"}
 
 // maxSelection bounds _fields, and _embed, in bytes.
 const maxSelection = 4096
@@ -59,6 +59,7 @@ func decodePosts(values url.Values, q *feedRequest) error {
 	}
 	q.Counted = true
 	wrong.order(values, q)
+	wrong.exclude(values, q)
 	q.posts.fields = newMask(wrong.list(values, "_fields"))
 	q.posts.embed = values.Has("_embed") || values.Has("_embed[]")
 	if of := wrong.list(values, "_embed"); !slices.Contains([]string{"", "1", "true"}, strings.Join(of, ",")) {
@@ -69,8 +70,8 @@ func decodePosts(values url.Values, q *feedRequest) error {
 		case strings.HasPrefix(strings.ToLower(name), "x-algolia-"):
 		case !slices.Contains(postOptions, name):
 			wrong.add(name, "rest_invalid_param", fmt.Sprintf("%.100s is no parameter of a feed: it takes page, per_page, "+
-				"offset, order, orderby, context, _fields, _embed", name), "")
-		case len(values[name]) > 1 && !strings.HasSuffix(name, "[]"):
+				"offset, order, orderby, exclude, context, _fields, _embed", name), "")
+		case len(values[name]) > 1 && name != "exclude" && !strings.HasSuffix(name, "[]"):
 			wrong.add(name, "rest_invalid_param", fmt.Sprintf("%s is there %d times, it may be there once", name,
 				len(values[name])), "")
 		}
@@ -98,6 +99,18 @@ func (p *parameterFaults) order(values url.Values, q *feedRequest) {
 			"orderby has no meaning for the order suggested: leave it out, or read latest", "")
 	} else if by != "date" {
 		p.add("orderby", "rest_not_in_enum", "orderby is not date.", "")
+	}
+}
+
+// exclude reads the ids of posts that the page does not have. They are the objectIDs of their records.
+func (p *parameterFaults) exclude(values url.Values, q *feedRequest) {
+	for i, text := range p.list(values, "exclude") {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			p.add("exclude", "rest_invalid_type", fmt.Sprintf("exclude[%d] is not of type integer.", i),
+				fmt.Sprintf(`{"param":"exclude[%d]"}`, i))
+		}
+		q.Exclude = append(q.Exclude, strconv.FormatInt(id, 10))
 	}
 }
 

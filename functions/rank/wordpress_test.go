@@ -237,6 +237,33 @@ func TestPostsByLinks(t *testing.T) {
 	}
 }
 
+// Excluded posts are in no page, and not in the number of posts.
+func TestExcludedPosts(t *testing.T) {
+	h := site(t)
+	for _, query := range []string{"exclude=0,011,4&exclude=99", "exclude[]=0&exclude[]=4&exclude=11"} {
+		want := slices.DeleteFunc(ids23(), func(id int) bool { return id == 0 || id == 4 || id == 11 })
+		for _, order := range []string{"latest", "suggested"} {
+			var pages, links []int
+			next := "/1/feeds/blog/" + order + "?per_page=7&" + query
+			for page := 1; page <= 3; page++ {
+				w, ids := get(t, h, fmt.Sprintf("/1/feeds/blog/%s?per_page=7&%s&page=%d", order, query, page))
+				if pages = append(pages, ids...); w.Header().Get("X-WP-Total") != "20" || w.Header().Get("X-WP-TotalPages") != "3" {
+					t.Errorf("%s?%s: %v", order, query, w.Header())
+				}
+				w, ids = get(t, h, next)
+				if links = append(links, ids...); page < 3 {
+					next = linksOf(t, w)["next"].RequestURI()
+				}
+			}
+			slices.Sort(pages)
+			slices.Sort(links)
+			if diff := cmp.Diff(want, pages) + cmp.Diff(want, links); diff != "" {
+				t.Errorf("%s?%s by pages and by links (-want +got):\n%s", order, query, diff)
+			}
+		}
+	}
+}
+
 // What a user has seen is in no page and not in the number of posts.
 func TestUnseenPosts(t *testing.T) {
 	h := site(t)
@@ -314,6 +341,7 @@ func TestPostsRefused(t *testing.T) {
 		"latest?page=0":                                wrong("page", "rest_out_of_bounds", "page must be greater than or equal to 1", "null"),
 		"latest?order=up":                              wrong("order", "rest_not_in_enum", "order is not one of asc and desc.", "null"),
 		"latest?orderby=title":                         wrong("orderby", "rest_not_in_enum", "orderby is not date.", "null"),
+		"latest?exclude=3,x":                           wrong("exclude", "rest_invalid_type", "exclude[1] is not of type integer.", `{"param":"exclude[1]"}`),
 		"latest?context=embed":                         wrong("context", "rest_not_in_enum", "context is not view.", "null"),
 		"suggested?order=asc":                          wrong("order", "rest_not_in_enum", "order is not desc. The order suggested has one direction.", "null"),
 		"latest?context=edit":                          `{"code":"rest_forbidden_context","message":"Sorry, you are not allowed to edit posts in this post type.","data":{"status":401}}`,

@@ -48,6 +48,8 @@ func TestFeedRead(t *testing.T) {
 	}
 	readFeed(t, "news", "--url", s.URL, "--order", "latest", "--cursor", next[1], "--json").
 		wants(t, cli.ExitOK, `"objectID":"old"`, `"cursor":null`)
+	readFeed(t, "news", "--url", s.URL, "--order", "latest", "--exclude", "new,none", "--limit", "1", "--json").
+		wants(t, cli.ExitOK, `"items":[{"at":"2020-01-01","objectID":"old"}],"cursor":null`)
 	readFeed(t, "news", "--url", s.URL, "--user", "ann").wants(t, cli.ExitOK, "by catalog: no event")
 	readFeed(t, "sport", "--url", s.URL).wants(t, cli.ExitFailed, "404 Feed sport does not exist")
 	readFeed(t, "news", "--url", s.URL, "--cursor", "AAAA").wants(t, cli.ExitFailed, "422 cursor is damaged")

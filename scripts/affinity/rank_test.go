@@ -42,6 +42,7 @@ func TestRankCommand(t *testing.T) {
 	affinity(t, "blue\n\n red \n", rank("--limit", "1", "--explain", "-")...).wants(t, cli.ExitOK,
 		"  1  1.000  red  affinity 1.000 (color:Red 1.000)\n")
 	affinity(t, "", rank("--seen", "exclude", "red", "blue")...).wants(t, cli.ExitOK, "  1  0.000  blue  nothing speaks for it\n")
+	affinity(t, "", rank("--exclude", "red,red2", "red", "blue")...).wants(t, cli.ExitOK, "  1  0.000  blue  nothing speaks for it\n")
 	affinity(t, "", rank("--seen", "demote", "red")...).wants(t, cli.ExitOK, "  1  0.750  red  likes color:Red; seen before\n")
 	affinity(t, "", rank("--diverse-by", "color", "--max-per-value", "1", "--explain", "red", "red2", "blue")...).wants(t, cli.ExitOK,
 		"  1  1.000  red   affinity 1.000 (color:Red 1.000)\n  2  0.000  blue  \n  3  0.000  red2  affinity 1.000 (color:Red 1.000) + "+

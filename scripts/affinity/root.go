@@ -112,7 +112,7 @@ func addGroups(root *cobra.Command, p *program) {
 			segment.Command(t), segment.Values(t), user.Command(t), user.OptOut(t), user.Consent(t), user.Identity(t),
 		}},
 		{"judge", "Judge and measure:", []*cobra.Command{
-			judge.Try(t), judge.Backtest(t), judge.Tune(t), measure.Load(t), measure.Bench(t),
+			judge.Try(t), judge.Backtest(t), judge.Tune(t), judge.Experiment(t), measure.Load(t), measure.Bench(t),
 		}},
 		{"operate", "Operate:", []*cobra.Command{
 			admin.App(t, p.open), admin.Settings(t), admin.Usage(t), admin.AuditLog(t), measure.Plan(t), jobs.Recompute(t),
@@ -129,6 +129,9 @@ func addGroups(root *cobra.Command, p *program) {
 
 // speaks reports whether a command speaks to an engine that is running.
 func speaks(cmd *cobra.Command) bool {
+	if cmd.CommandPath() == "affinity experiment size" {
+		return false
+	}
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}

@@ -93,23 +93,23 @@ func unitCommand(t *testing.T, data string, flags ...string) (args []string) {
 	return args
 }
 
-// What cannot be served is said in words.
 // The machine that Terraform makes starts the engine with flags that it has.
 func TestServeOnMachine(t *testing.T) {
 	text, err := os.ReadFile("../../terraform/single/cloud-init.yaml.tftpl")
 	must(t, err)
 	tests, err := os.ReadFile("../../terraform/single/tests/single.tftest.hcl")
 	must(t, err)
-	flags := regexp.MustCompile(`affinity serve( --[^"]*)"`).FindSubmatch(tests)
-	if flags == nil || !bytes.Contains(text, []byte("affinity serve --data ")) {
+	flags := regexp.MustCompile(`AFFINITY_FLAGS=\\"([^"\\]*)\\"`).FindSubmatch(tests)
+	if flags == nil || !bytes.Contains(text, []byte(`AFFINITY_FLAGS="${`)) {
 		t.Fatal("the configuration starts the engine in a form that this test does not read")
 	}
 	help := affinity(t, "", "serve", "--help")
-	for _, name := range regexp.MustCompile(` --[a-z-]+`).FindAllString(string(flags[1]), -1) {
+	for _, name := range regexp.MustCompile(` --[a-z-]+`).FindAllString(" "+string(flags[1]), -1) {
 		help.wants(t, cli.ExitOK, name+" ")
 	}
 }
 
+// What cannot be served is said in words.
 func TestServeRefuses(t *testing.T) {
 	t.Setenv(operator.Variable, "")
 	folder := t.TempDir()

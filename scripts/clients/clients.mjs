@@ -1,6 +1,7 @@
 // Calls a running engine with the published clients and prints a line per answer.
 // Arguments: base URL.
 import { algoliasearch } from 'algoliasearch';
+import { recommendClient } from '@algolia/recommend';
 import { createInsightsClient } from 'search-insights';
 import browserInsights from './node_modules/search-insights/dist/search-insights-browser.mjs';
 
@@ -56,6 +57,14 @@ say('pushEvents', await insights.pushEvents({
   ],
 }));
 say('profile js', (await visible(() => personalization.getUserTokenProfile({ userToken: 'js' }))).scores);
+// Recommendations have a prefix.
+const recommend = recommendClient('demo', 'demokey', { hosts: [{ ...hosts[0], url: `${host}/1/recommend` }] });
+say('getRecommendations', (await recommend.getRecommendations({
+  requests: [
+    { indexName: 'products', model: 'related-products', objectID: '1', threshold: 0, fallbackParameters: {} },
+    { indexName: 'products', model: 'recommended-for-you', threshold: 0, queryParameters: { userToken: 'js', filters: 'color:Blue' } },
+  ],
+})).results.map((result) => result.hits));
 const gzip = algoliasearch('demo', 'demokey', { hosts, compression: 'gzip' }).initInsights({ options: { hosts, compression: 'gzip' } });
 say('pushEvents gzip', await gzip.pushEvents({
   events: Array.from({ length: 20 }, (_, i) => (

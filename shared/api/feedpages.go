@@ -13,6 +13,8 @@ type FeedQuery struct {
 	Cursor string
 	// Format is FormatRecords, FormatIDs, or "" for that of the feed's definition.
 	Format string
+	// Exclude are up to MaxExcluded objectIDs that the page does not have. Name them for every page of a walk.
+	Exclude []string
 }
 
 // The orders of a feed.

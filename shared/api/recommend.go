@@ -65,9 +65,19 @@ type RecommendAnswer struct {
 	CrowdAsOf       *Time   `json:"crowdAsOf"`
 	Fallback        *string `json:"fallback"`
 	Person          bool    `json:"person,omitempty"`
+	// Given are the given objects that the statistics know, if the request asks to explain. Another
+	// one brings in nothing.
+	Given []GivenObject `json:"given,omitzero"`
 	// Items are what the model brings in, the highest score first, and then the popular
 	// objects that fill up the answer, the highest score of these first.
 	Items []RecommendedItem `json:"items"`
+}
+
+// GivenObject is an object for which others are recommended.
+type GivenObject struct {
+	ObjectID string `json:"objectID"`
+	// Events is how many events the statistics count for it, at any age.
+	Events int64 `json:"events"`
 }
 
 // RecommendedItem is a recommended object.

@@ -12,7 +12,7 @@ output "next_steps" {
   description = "The commands that make the first app, from a machine with gcloud."
   value       = <<-EOT
     gcloud compute ssh ${var.name} --project ${var.project_id} --zone ${var.zone} --tunnel-through-iap -- -N -L 9090:127.0.0.1:9090 &
-    export AFFINITY_OPERATOR=$(gcloud compute ssh ${var.name} --project ${var.project_id} --zone ${var.zone} --tunnel-through-iap --command 'sudo cat /var/lib/affinity/data/operator.token')
+    export AFFINITY_OPERATOR=$(gcloud compute ssh ${var.name} --project ${var.project_id} --zone ${var.zone} --tunnel-through-iap --command 'sudo cat /var/lib/affinity/operator.token')
     affinity app create shop --url http://127.0.0.1:9090
     curl https://${keys(var.hosts)[0]}/healthz
   EOT

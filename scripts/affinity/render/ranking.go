@@ -59,6 +59,11 @@ func Recommendation(out io.Writer, r api.RecommendAnswer, user string, detailed 
 	}
 	fmt.Fprintf(&text, "%s for %s  %s  %d ms\n", r.Model, colors.Bold(cli.Printable(who)),
 		statistics(api.RankAnswer{CrowdAsOf: r.CrowdAsOf}), r.Took)
+	for _, of := range r.Given {
+		if detailed {
+			fmt.Fprintf(&text, "  for %s: %s\n", cli.Printable(of.ObjectID), cli.Count(of.Events, "event"))
+		}
+	}
 	if len(r.Items) == 0 {
 		fmt.Fprintln(&text, "  nothing: the index holds no object that meets the request, or has another name")
 	}

@@ -13,7 +13,7 @@ import (
 // sends the user in a header, so that the token is in no log of URLs. The key needs the
 // permission recommendation, or for the order latest the permission search.
 func (c Feeds) Page(ctx context.Context, name, order string, q api.FeedQuery) (api.FeedPage, error) {
-	query := url.Values{}
+	query := url.Values{"exclude": q.Exclude}
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}

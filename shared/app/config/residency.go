@@ -316,9 +316,9 @@ func (a App) withoutRegion(region string) App {
 	return a
 }
 
-// Intake returns what an app may send, and whether its users may have regions of their own, which Resident then says for
-// certain: one look for both, so that an app whose users have none pays nothing for the question. It may answer from five
-// minutes ago, as Limits does; the modes of residency wait longer for every instance.
+// Intake returns what an app may send, and whether its users may have regions of their own, which Resident then says
+// for certain: one look for both, so that an app whose users have none pays nothing for the question. It may answer
+// from five minutes ago, as Limits does; the modes of residency wait longer for every instance.
 func (c *Cached) Intake(ctx context.Context, appID string) (numbers limit.Numbers, mayReside bool, err error) {
 	app, err := c.apps.getStale(ctx, appID, func(ctx context.Context) (App, error) { return c.source.App(ctx, appID) })
 	return app.Limits, app.Residency.On(), err

@@ -7,7 +7,8 @@
 // The sample is personal data. The Recorder leaves out events of users who are deleted or have opted
 // out, and events that serve no purpose which their users grant. Readers read the states of users and do
 // so again, and the purge of a user removes what was written before it, its second task what was written at
-// the same time. It is a package of its own because process, which writes the sample, links nothing of those who read it.
+// the same time. It is a package of its own because process, which writes the sample, links nothing of those who
+// read it.
 package recent
 
 import (

@@ -42,7 +42,8 @@ func (l *Log) AddBaseline(placement, objectID string, position float64) (known b
 // order.
 func (l *Log) Unmatched(facet string) (placements []string) {
 	for placement := range l.shown.of {
-		if n, ok := l.filterOf[event.Filter{Facet: facet, Value: placement}]; placement != "" && (!ok || l.frequency[n] == 0) {
+		n, ok := l.filterOf[event.Filter{Facet: facet, Value: placement}]
+		if placement != "" && (!ok || l.frequency[n] == 0) {
 			placements = append(placements, placement)
 		}
 	}

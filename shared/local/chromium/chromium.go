@@ -37,8 +37,8 @@ func Share(run func() int) int {
 }
 
 // Open opens an empty page in a browser, when no other test of the process has one, and closes it
-// with the test. The test is skipped unless AFFINITY_REQUIRE_BROWSER is 1. With a host the browser is the test's own; it finds the host at 127.0.0.1, and accepts every
-// certificate.
+// with the test. The test is skipped unless AFFINITY_REQUIRE_BROWSER is 1. With a host the browser is
+// the test's own; it finds the host at 127.0.0.1, and accepts every certificate.
 func Open(t testing.TB, host string) context.Context {
 	t.Helper()
 	must.Start(t, must.Browser)

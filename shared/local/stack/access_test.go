@@ -63,6 +63,7 @@ var routes = []struct {
 	{"POST", "/1/identities/preview/linkpreview-1/cancel", "", []string{auth.Admin}},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`, []string{auth.Recommendation}},
 	{"POST", "/1/recommend", `{"model":"for-you","userToken":"u","index":"i"}`, []string{auth.Recommendation}},
+	{"POST", "/1/recommend/1/indexes/*/recommendations", `{"requests":[{"indexName":"i","model":"recommended-for-you","threshold":0,"queryParameters":{"userToken":"u"}}]}`, []string{auth.Recommendation}},
 	{"GET", "/1/boosts/u?engine=algolia", "", []string{auth.Recommendation}},
 	{"GET", "/1/boosts?engine=algolia", "", []string{auth.Recommendation}},
 	{"GET", "/1/feeds/f/suggested?userToken=u", "", []string{auth.Recommendation}},

@@ -190,12 +190,12 @@ func (s *Stack) startBackups(o Options) *saver {
 	if o.Backups.To != "" {
 		schedule := &backupSchedule{every: o.Backups.Every, now: b.Now, log: b.Log,
 			last: func() (time.Time, error) { return backup.Last(o.Backups.To) },
-			call: func(ctx context.Context) error {
-				return saves.save(ctx, func(content backup.Source) error {
-					options := backup.Options{Keep: o.Backups.Keep, Key: o.Backups.Key}
-					_, err := backup.Write(o.Backups.To, content, options)
+			call: func(ctx context.Context) (done backup.Written, err error) {
+				err = saves.save(ctx, func(content backup.Source) (err error) {
+					done, err = backup.Write(o.Backups.To, content, backup.Options{Keep: o.Backups.Keep, Key: o.Backups.Key})
 					return err
 				})
+				return done, err
 			}}
 		b.Metrics.WatchSeconds("affinity.backup_age",
 			"Age of the newest whole backup of the schedule; infinite: there is none.", schedule.age)
@@ -224,7 +224,7 @@ type backupSchedule struct {
 	every time.Duration
 	now   func() time.Time
 	last  func() (time.Time, error) // when the newest one was made; zero: there is none
-	call  func(context.Context) error
+	call  func(context.Context) (backup.Written, error)
 	log   *slog.Logger
 
 	newest atomic.Pointer[time.Time]
@@ -237,7 +237,7 @@ const backupPause = 10 * time.Minute
 func (b *backupSchedule) run(ctx context.Context) {
 	for wait := b.due(); gax.Sleep(ctx, wait) == nil; wait = b.due() {
 		begun := b.now()
-		err := b.call(ctx)
+		done, err := b.call(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -250,7 +250,8 @@ func (b *backupSchedule) run(ctx context.Context) {
 			}
 			continue
 		}
-		b.log.LogAttrs(ctx, slog.LevelInfo, "backup", slog.Duration("took", b.now().Sub(begun)))
+		b.log.LogAttrs(ctx, slog.LevelInfo, "backup", slog.String("folder", done.Dir),
+			slog.Int64("bytes", done.Manifest.Bytes()), slog.Int64("new", done.New), slog.Duration("took", b.now().Sub(begun)))
 	}
 }
 

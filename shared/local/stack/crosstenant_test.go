@@ -90,6 +90,7 @@ func (a attacker) request() (r *http.Request, inBody string) {
 		[3]string{"PUT", "/1/users/ann/region", `{"region":"us"}`},
 		[3]string{"POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["1"]}`},
 		[3]string{"POST", "/1/recommend", `{"model":"for-you","userToken":"ann","index":"i"}`},
+		[3]string{"POST", "/1/recommend/1/indexes/*/recommendations", `{"requests":[{"indexName":"i","model":"recommended-for-you","threshold":0,"queryParameters":{"userToken":"ann"}}]}`},
 		[3]string{"GET", "/1/boosts/ann?engine=algolia", ""},
 		[3]string{"GET", "/1/feeds/f/suggested?userToken=ann", ""},
 		[3]string{"GET", "/1/feeds/f/latest", ""},
@@ -192,6 +193,7 @@ func TestCrossTenant(t *testing.T) {
 	}
 	public.Handle("/1/rank", rank.New(b.ForRank()))
 	public.Handle("/1/recommend", rank.New(b.ForRank()))
+	public.Handle("/1/recommend/", rank.New(b.ForRank()))
 	public.Handle("/1/boosts/", rank.New(b.ForRank()))
 	public.Handle("/1/feeds", rank.New(b.ForRank()))
 	public.Handle("/1/feeds/", rank.New(b.ForRank()))

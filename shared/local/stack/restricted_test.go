@@ -28,6 +28,7 @@ var aboutAnIndex = []struct{ method, path, body string }{
 	{"POST", "/v1/t", seenCall},
 	{"POST", "/1/rank", `{"userToken":"u","index":"i","objectIDs":["1"]}`},
 	{"POST", "/1/recommend", `{"model":"for-you","userToken":"u","index":"i"}`},
+	{"POST", "/1/recommend/1/indexes/*/recommendations", `{"requests":[{"indexName":"i","model":"recommended-for-you","threshold":0,"queryParameters":{"userToken":"u"}}]}`},
 	{"GET", "/1/feeds/f/suggested?userToken=u", ""},
 	{"GET", "/1/feeds/f/latest?userToken=u", ""},
 	{"PUT", "/1/feeds/f", `{"index":"i","date":"d"}`},

@@ -35,7 +35,7 @@ func TestSecuredKeyByRoute(t *testing.T) {
 	}
 	own := map[string]bool{
 		"POST /1/events": true, "POST /v1/batch": true, "POST /v1/b": true, "POST /beacon/v1/batch": true, "POST /v1/track": true, "POST /v1/t": true, "GET /1/profiles/u": true, "POST /1/profiles/batch": true, "GET /1/profiles/personalization/u": true,
-		"GET /1/explain/u": true, "POST /1/rank": true, "POST /1/recommend": true, "GET /1/boosts/u?engine=algolia": true,
+		"GET /1/explain/u": true, "POST /1/rank": true, "POST /1/recommend": true, "POST /1/recommend/1/indexes/*/recommendations": true, "GET /1/boosts/u?engine=algolia": true,
 		"GET /1/consents/u": true, "PUT /1/consents/u": true, "DELETE /1/consents/u": true,
 		"GET /1/feeds/f/suggested?userToken=u": true, "GET /1/feeds/f/latest?userToken=u": true,
 	}

@@ -4,8 +4,8 @@
 // set. It also takes the part of Cloud Scheduler. Development, demonstrations, end-to-end tests
 // and production on one machine use it.
 //
-// Public functions listen on one address, and operators may have another (Options.Admin). Private functions listen on another,
-// on loopback, behind a random token that only the emulators know. In-process
+// Public functions listen on one address, and operators may have another (Options.Admin). Private functions listen
+// on another, on loopback, behind a random token that only the emulators know. In-process
 // emulators listen on loopback too and ask for a token of their own, which only
 // the operator learns: other processes of the machine can reach these ports. They
 // keep everything in memory until the process ends, or in a folder (Options.Data).

@@ -19,7 +19,11 @@ func TestPagesByOffset(t *testing.T) {
 		q := rapid.SampledFrom([]Request{{Order: feed.Suggested, User: "ann"}, {Order: feed.Suggested}, {Order: feed.Latest}, {Order: feed.Latest, Oldest: true}}).Draw(rt, "order")
 		q.Counted, q.Limit = true, 100
 		whole := ids(w.read(t, 0, q))
-		if latest := ids(w.read(t, 0, Request{Order: feed.Latest, Limit: 100})); q.Oldest {
+		if rapid.Bool().Draw(rt, "exclude") {
+			q.Exclude = append(rapid.SliceOf(rapid.SampledFrom(whole)).Draw(rt, "excluded"), "none")
+			whole = slices.DeleteFunc(whole, func(id string) bool { return slices.Contains(q.Exclude, id) })
+		}
+		if latest := ids(w.read(t, 0, Request{Order: feed.Latest, Limit: 100, Exclude: q.Exclude})); q.Oldest {
 			slices.Reverse(latest)
 			if diff := cmp.Diff(latest, whole); diff != "" {
 				rt.Fatalf("the oldest first (-want +got):\n%s", diff)

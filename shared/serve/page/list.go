@@ -90,6 +90,27 @@ func (w window) from(d feed.Definition, start int64) window {
 	return window{w.all[from:to], w.keys[from:to]}
 }
 
+// without returns the candidates but those of some objectIDs. To a walk these have left the feed.
+func (w window) without(ids []string) window {
+	if len(ids) == 0 {
+		return w
+	}
+	out := make(map[uint64]bool, len(ids)) // a feed takes objects of one key for one
+	for _, id := range ids {
+		out[feed.KeyOf(id)] = true
+	}
+	if !slices.ContainsFunc(w.keys, func(k uint64) bool { return out[k] }) {
+		return w
+	}
+	kept := window{make([]candidate, 0, len(w.all)), make([]uint64, 0, len(w.keys))}
+	for i, k := range w.keys {
+		if !out[k] {
+			kept.add(w.all[i], k)
+		}
+	}
+	return kept
+}
+
 func (w *window) add(c candidate, key uint64) { w.all, w.keys = append(w.all, c), append(w.keys, key) }
 
 // minDate is not after any date that package catalog reads, in ms.

@@ -77,6 +77,9 @@ type Request struct {
 	// Format is what the items are. With feed.WordPress only records with a post are
 	// candidates.
 	Format feed.Format
+	// Exclude are objectIDs that the page does not have. A walk whose pages all exclude an object never
+	// shows it, and each other record once.
+	Exclude []string
 }
 
 // Page is a part of a feed.
@@ -160,7 +163,7 @@ func (r *Reader) Read(ctx context.Context, app config.App, q Request) (Page, err
 		walk.Start = l.asOf
 	}
 	p := pager{Reader: r, app: app, q: q, walk: walk, extra: extraCandidates, complete: l.asOf >= walk.Start}
-	p.window = l.of(q.Format).from(q.Feed, walk.Start)
+	p.window = l.of(q.Format).from(q.Feed, walk.Start).without(q.Exclude)
 	p.page = Page{AsOf: l.asOf, Total: len(p.window.all), Stale: stale, Items: []Item{}}
 	if q.Cursor != "" {
 		p.q.Offset = 0

@@ -1,6 +1,7 @@
 package ranker
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -37,6 +38,11 @@ type Recommendation struct {
 type Recommended struct {
 	Answer
 	Sources []string // of the items: what brought each in
+	// Strengths are those of the items' links, or trends, from 0 to 1: their relevancies.
+	Strengths []float64
+	// Links are those that the model took into account: of the given objects that the statistics
+	// know, or of the objects of the user's session.
+	Links []ranking.Neighbours
 }
 
 // Recommend returns the objects that a model brings in, in the order in which Order has
@@ -91,7 +97,9 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 			return Recommended{}, err
 		}
 	}
-	return p.order(ctx, a, in, groups)
+	answer, err := p.order(ctx, a, in, groups)
+	answer.Links = links
+	return answer, err
 }
 
 // readBase reads what does not depend on the candidates.
@@ -203,6 +211,22 @@ func (p *picker) numbers(ctx context.Context, of []ranking.Candidate) (map[strin
 	return all, nil
 }
 
+// Records returns the records of objects that the catalog holds, by objectID.
+func (o *Orderer) Records(ctx context.Context, app, index string, ids []string) (map[string][]byte, error) {
+	refs, all := make([]store.ObjectRef, len(ids)), make(map[string][]byte, len(ids))
+	for i, id := range ids {
+		refs[i] = store.ObjectRef{Index: index, ID: id}
+	}
+	err := o.objects.store.Catalog.ScanRecords(ctx, app, refs, func(ref store.ObjectRef, record []byte) error {
+		all[ref.ID] = bytes.Clone(record)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read records of %s/%s: %w", app, index, err)
+	}
+	return all, nil
+}
+
 // fillUp adds popular objects until the limit is reached: for-you takes all of the first
 // step, because the ranking chooses among them. Objects of the catalog follow where these are
 // too few: objects that have no events yet are not among the popular ones. It returns where
@@ -277,9 +301,10 @@ func (p *picker) order(ctx context.Context, a asked, in input, groups []int) (Re
 		answer, from = part, to
 		answer.Items = append(items, part.Items...)
 	}
-	out := Recommended{Answer: answer, Sources: make([]string, len(answer.Items))}
+	n := len(answer.Items)
+	out := Recommended{Answer: answer, Sources: make([]string, n), Strengths: make([]float64, n)}
 	for i, item := range answer.Items {
-		out.Sources[i] = p.sources[item.Candidate]
+		out.Sources[i], out.Strengths[i] = p.sources[item.Candidate], p.candidates[item.Candidate].Relevancy
 	}
 	return out, nil
 }

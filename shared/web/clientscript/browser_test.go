@@ -469,6 +469,9 @@ func feeds(w *world) {
 		w.t.Errorf("without the suggested order: %s", got)
 	}
 	w.set(nil)
+	if got := eval[string](w, `shop.feed("news", { exclude: ["c", "b"], format: "ids" }).then((p) => p.items.join())`); got != "a" {
+		w.t.Errorf("without c and b: %s", got)
+	}
 	if got := eval[string](w, `shop.feed("../../etc").then((p) => JSON.stringify(p))`); got != `{"items":[],"cursor":null}` {
 		w.t.Errorf("no feed: %s", got)
 	}

@@ -50,6 +50,8 @@ export interface FeedOptions {
   limit?: number;
   /** That of the page before, with its `order`. */
   cursor?: string | null;
+  /** Objects that the page does not have. Name them for every page of a walk. */
+  exclude?: string[];
   format?: 'records' | 'ids' | 'wordpress';
 }
 

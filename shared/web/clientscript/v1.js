@@ -23,8 +23,8 @@
     let token = fixed || anonymous();
     let signedIn;
 
-    const target = (path, query) =>
-      base + path + '?' + new URLSearchParams({ ...query, 'x-algolia-application-id': app, 'x-algolia-api-key': key });
+    const target = (path, query = []) =>
+      base + path + '?' + new URLSearchParams([...query, ['x-algolia-application-id', app], ['x-algolia-api-key', key]]);
     const ask = async (timeout, path, query, body) => {
       const options = body && { method: 'POST', body: JSON.stringify(body) };
       const answer = await fetch(target(path, query), { ...options, signal: AbortSignal.timeout(timeout) });
@@ -35,7 +35,7 @@
     const forget = () => quietly(() => localStorage.removeItem(kept));
     // Says who the user of a secured key was before they signed in. If it fails, the next page says it.
     const link = (anonymousId) => {
-      if (anonymousId) ask(1e4, '/v1/identify', {}, { anonymousId, userId: owner }).then(forget, () => {});
+      if (anonymousId) ask(1e4, '/v1/identify', [], { anonymousId, userId: owner }).then(forget, () => {});
     };
     if (owner) link(anonymousToken);
 
@@ -120,7 +120,7 @@
         let queryID;
         try {
           if (given.length) {
-            const answer = await ask(timeout, '/1/rank', {}, { userToken: token, index, objectIDs: given, ...more });
+            const answer = await ask(timeout, '/1/rank', [], { userToken: token, index, objectIDs: given, ...more });
             order = answer.items.map((item) => item.objectID).filter((id) => known.has(id));
             queryID = answer.id;
           }
@@ -132,7 +132,7 @@
         let order = [];
         let queryID;
         try {
-          const answer = await ask(timeout, '/1/recommend', {}, { userToken: token, index, model, ...more });
+          const answer = await ask(timeout, '/1/recommend', [], { userToken: token, index, model, ...more });
           order = answer.items.map((item) => item.objectID);
           queryID = answer.id;
         } catch {}
@@ -140,10 +140,11 @@
       },
       async feed(name, options) {
         const { order, timeout = 2000, ...more } = options ?? {};
-        const given = Object.entries({ userToken: token, ...more }).filter(([, value]) => value != null);
+        const query = Object.entries({ userToken: token, ...more });
+        const given = query.flatMap(([name, value]) => [].concat(value ?? []).map((one) => [name, one]));
         for (const path of order ? [order] : ['suggested', 'latest']) {
           try {
-            return await ask(timeout, `/1/feeds/${encodeURIComponent(name)}/${path}`, Object.fromEntries(given));
+            return await ask(timeout, `/1/feeds/${encodeURIComponent(name)}/${path}`, given);
           } catch {}
         }
         return { items: [], cursor: null };

@@ -40,8 +40,8 @@ run "cloud_init" {
   }
 
   assert {
-    condition     = contains(split("\n", yamldecode(local.user_data).write_files[0].content), "ExecStart=/usr/bin/affinity serve --data /var/lib/affinity/data --addr :443 --tls-host any.example.com --tls-host shop.example.com --host shop.example.com=shop")
-    error_message = "The engine starts otherwise:\n${yamldecode(local.user_data).write_files[0].content}"
+    condition     = contains(split("\n", yamldecode(local.user_data).write_files[0].content), "AFFINITY_FLAGS=\"--tls-host any.example.com --tls-host shop.example.com --host shop.example.com=shop\"")
+    error_message = "The engine has other flags:\n${yamldecode(local.user_data).write_files[0].content}"
   }
 
   assert {

@@ -190,6 +190,8 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&order, "order", api.OrderSuggested, "suggested or latest")
 	flags.IntVar(&q.Limit, "limit", api.DefaultFeedItems, "how many records to show")
 	flags.StringVar(&q.Cursor, "cursor", "", "that of the page before (default: the first page)")
+	flags.StringSliceVar(&q.Exclude, "exclude", nil,
+		"objects that the page does not have: name them for every page of a walk")
 	return cmd
 }
 

@@ -72,6 +72,7 @@ func Rank(t *command.Tool) *cobra.Command {
 	flags.StringVar(&r.Seen, "seen", api.SeenKeep,
 		"what happens to objects that the user's events name: keep, demote or exclude")
 	addDiversity(flags, &diversity)
+	flags.StringSliceVar(&r.Exclude, "exclude", nil, "objects that the answer does not have")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with "+
 		"objects as arguments: standard input)")

@@ -5,7 +5,8 @@
 // A job starts every night, for apps whose users have regions of their own, and when the setting names a region that
 // users leave. A shard is a range of the rows of one
 // region. Its first pass moves users, and forgets where users live who were deleted long ago. What they have left may
-// be used for some time, so the verification waits, and then removes it. Package job runs the jobs, which lie in a collection of this package:
+// be used for some time, so the verification waits, and then removes it. Package job runs the jobs, which lie in a
+// collection of this package:
 //
 //	apps/{app}/residents/{id}
 package residents
