@@ -8,7 +8,7 @@ import (
 )
 
 // The events of users who are held out are logged, and their profiles stored, as those of all users: surfaces leave
-// them out. So whoever is held out no more has a profile at once.
+// them out. So a user who is no longer held out has a profile at once.
 
 // unitOf returns the token that decides whether the user of a row is held out: of a person that of their first open
 // link, so that a sign-in changes nothing for the visitor who was there before it. Links that do not parse are none.
