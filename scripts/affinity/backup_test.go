@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -144,5 +143,5 @@ func TestBackupRefuses(t *testing.T) {
 	t.Setenv(operator.Variable, fakeOperator+"x")
 	affinity(t, "", "backup", "--to", data, "--url", s.URL).wants(t, cli.ExitFailed, "another operator's token")
 	affinity(t, "", "backup", "--to", data, "--url", "http://127.0.0.1:1").wants(t, cli.ExitFailed, "connection refused")
-	affinity(t, "", "backup", "--to", data, "--url", fmt.Sprint("http://example.com")).wants(t, cli.ExitUsage, "on this machine")
+	affinity(t, "", "backup", "--to", data, "--url", "http://example.com").wants(t, cli.ExitUsage, "on this machine")
 }

@@ -65,7 +65,7 @@ variable "snapshot_days" {
 }
 
 variable "hosts" {
-  description = "Hosts by which clients reach the engine, each with the app that it serves, or with \"\" where requests name their app. The engine gets a certificate for each from Let's Encrypt."
+  description = "Hosts by which clients reach the engine, each with the one app that is reached by it, or with \"\" for all apps. The engine gets a certificate for each from Let's Encrypt."
   type        = map(string)
   nullable    = false
 
