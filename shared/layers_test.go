@@ -52,7 +52,7 @@ var layers = []layer{
 	{"shared/rank/crowd", "event wire", ""},
 	{"shared/rank/segment", "score/affinity event fault score/strategy wire", ""},
 	{"shared/rank/ranking", "score/affinity event score/strategy", ""},
-	{"shared/rank/recommend", "rank/crowd rank/ranking", ""},
+	{"shared/rank/recommend", "event rank/crowd rank/ranking", ""},
 	{"shared/rank/feed", "catalog fault rank/ranking score/strategy wire", ""},
 	{"shared/rank/boost", "score/affinity fault", ""},
 	{"shared/app/usage", "deadline cache event", ""},

@@ -28,8 +28,11 @@ import (
 // algoliaModels are the models that Algolia's clients ask for.
 var algoliaModels = map[string]recommend.Model{
 	"related-products": recommend.Related, "bought-together": recommend.Together, "trending-items": recommend.Trending,
-	"recommended-for-you": recommend.ForYou,
+	"recommended-for-you": recommend.ForYou, trendingFacets: recommend.Trending,
 }
+
+// trendingFacets is the model that answers values of a facet in place of objects.
+const trendingFacets = "trending-facets"
 
 // ignoredParameters are parameters of Algolia's search that change no list.
 var ignoredParameters = []string{"analytics", "analyticsTags", "clickAnalytics", "enableABTest",
@@ -42,6 +45,7 @@ type hits struct {
 	most      int     // hits
 	fill      bool    // with popular objects where the model brings in too few
 	fields    mask    // of records; nil: all
+	facet     string  // whose values to answer, in place of objects; "": objects
 }
 
 // recommendHits answers lists in the form of Algolia's clients: records with scores.
@@ -70,20 +74,51 @@ func (h handler) recommendHits(w http.ResponseWriter, r *http.Request) error {
 			b = append(b, ',')
 		}
 		h.Usage.Reads(app.ID, 1)
-		answer, err := h.Orderer.Recommend(r.Context(), app, one.Recommendation)
-		if err != nil {
-			return fmt.Errorf("recommend: %w", err)
+		n := 0
+		b = append(b, `{"hits":[`...)
+		if one.facet != "" {
+			b, n, err = h.appendValues(b, r, app, one)
+		} else {
+			b, n, err = h.appendHits(b, r, app, one)
 		}
-		if b, err = h.appendHits(b, r, app, one, answer, began); err != nil {
+		if err != nil {
 			return err
 		}
+		b = append(b, `],"index":`...)
+		b = append(b, quoted(one.Index)...)
+		b = fmt.Appendf(b, `,"nbHits":%d,"page":0,"nbPages":1,"hitsPerPage":%d,"query":"","params":"","queryID":"%s",`+
+			`"processingTimeMS":%d}`, n, one.most, newID(), time.Since(began).Milliseconds())
 	}
 	return httpapi.WriteEncoded(w, http.StatusOK, append(b, `]}`...))
 }
 
-// appendHits appends a result: the records of an answer that the request asks for.
-func (h handler) appendHits(b []byte, r *http.Request, app config.App, q hits, answer ranker.Recommended,
-	began time.Time) ([]byte, error) {
+// appendValues appends the values of a facet that rise, and returns their number.
+func (h handler) appendValues(b []byte, r *http.Request, app config.App, q hits) ([]byte, int, error) {
+	values, err := h.Orderer.RisingValues(r.Context(), app, q.Recommendation, q.facet)
+	if err != nil {
+		return nil, 0, fmt.Errorf("values that rise: %w", err)
+	}
+	n := 0
+	for _, v := range values[:min(q.most, len(values))] {
+		score := math.Round(10_000*v.Score) / 100
+		if score < q.threshold {
+			break
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"_score":%s,"facetName":%s,"facetValue":%s}`, strconv.FormatFloat(score, 'f', -1, 64),
+			quoted(q.facet), quoted(v.Value))
+	}
+	return b, n, nil
+}
+
+// appendHits appends the records that a request asks for, and returns their number.
+func (h handler) appendHits(b []byte, r *http.Request, app config.App, q hits) ([]byte, int, error) {
+	answer, err := h.Orderer.Recommend(r.Context(), app, q.Recommendation)
+	if err != nil {
+		return nil, 0, fmt.Errorf("recommend: %w", err)
+	}
 	scores, ids := map[string]float64{}, []string(nil)
 	for i, item := range answer.Items {
 		scores[item.ObjectID] = math.Round(10_000*answer.Strengths[i]) / 100
@@ -96,16 +131,15 @@ func (h handler) appendHits(b []byte, r *http.Request, app config.App, q hits, a
 	}
 	records, err := h.Orderer.Records(r.Context(), app.ID, q.Index, ids)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	size := 0
 	for _, record := range records {
 		size += len(record)
 	}
 	if err := admission.Take(r.Context(), feedWeight*int64(size)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	b = append(b, `{"hits":[`...)
 	n := 0
 	for _, id := range ids {
 		record, there := records[id]
@@ -121,10 +155,7 @@ func (h handler) appendHits(b []byte, r *http.Request, app config.App, q hits, a
 			b = slices.Insert(b, from+1, []byte(`"_score":`+strconv.FormatFloat(scores[id], 'f', -1, 64)+`,`)...)
 		}
 	}
-	b = append(b, `],"index":`...)
-	b = append(b, quoted(q.Index)...)
-	return fmt.Appendf(b, `,"nbHits":%d,"page":0,"nbPages":1,"hitsPerPage":%d,"query":"","params":"","queryID":"%s",`+
-		`"processingTimeMS":%d}`, n, q.most, newID(), time.Since(began).Milliseconds()), nil
+	return b, n, nil
 }
 
 // decodeHits reads a body. Its errors are those of decode.
@@ -156,7 +187,8 @@ func hitsOf(in api.AlgoliaRecommend, at string) (hits, error) {
 	q.Model, q.Index, q.Surface = algoliaModels[in.Model], in.IndexName, consent.Recommend
 	switch {
 	case q.Model == "":
-		return q, invalid("%smodel must be related-products, bought-together, trending-items or recommended-for-you, got %s",
+		return q, invalid("%smodel must be related-products, bought-together, trending-items, trending-facets or "+
+			"recommended-for-you, got %s",
 			at, quote(in.Model))
 	case !catalog.ValidIndex(in.IndexName):
 		return q, invalid("%sindexName must have 1 to %d bytes", at, api.MaxIndex)
@@ -166,6 +198,10 @@ func hitsOf(in api.AlgoliaRecommend, at string) (hits, error) {
 		return q, invalid("%sthreshold must be from 0 to 100", at)
 	case in.MaxRecommendations < 0 || in.MaxRecommendations > api.MaxRecommended:
 		return q, invalid("%smaxRecommendations must be from 0 to %d", at, api.MaxRecommended)
+	case in.Model == trendingFacets && (in.FacetName == "" || in.FacetValue != ""):
+		return q, invalid("%sfacetName must name the facet whose values trend, without a facetValue", at)
+	case in.Model == trendingFacets:
+		q.facet, in.FacetName = in.FacetName, ""
 	case (in.FacetName == "") != (in.FacetValue == "") || in.FacetName != "" && q.Model != recommend.Trending:
 		return q, invalid("%sfacetName and facetValue belong together, and to the model trending-items", at)
 	}

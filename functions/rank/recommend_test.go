@@ -356,12 +356,15 @@ const hitsPath = "/1/recommend/1/indexes/*/recommendations"
 func TestRecommendHits(t *testing.T) {
 	h := rank.New(walked(t, walks).Backends.ForRank())
 	for request, want := range map[string]string{
+		// Of Apple are phone and case1: 76 / ((100 + 77) / root of 2) is 61 %.
+		`"trending-items","threshold":0,"maxRecommendations":3`:                                                             "phone 100, case1 77, tv 76",
 		`"related-products","objectID":"tv","threshold":0`:                                                                  "stand 100",
 		`"related-products","objectID":"phone","maxRecommendations":2,"threshold":0`:                                        "case1 100, case2 53",
 		`"related-products","objectID":"phone","threshold":60`:                                                              "case1 100",
 		`"bought-together","objectID":"unknown","threshold":0`:                                                              "",
 		`"bought-together","objectID":"unknown","threshold":50,"maxRecommendations":1,"fallbackParameters":{}`:              "cable 0",
 		`"trending-items","threshold":0,"facetName":"brand","facetValue":"Anker"`:                                           "",
+		`"trending-facets","threshold":0,"facetName":"brand"`:                                                               "Apple 100, Samsung 61",
 		`"related-products","objectID":"phone","queryParameters":{"filters":"brand:Anker OR price < 30"}`:                   "cable 34",
 		`"recommended-for-you","threshold":90,"maxRecommendations":2,"queryParameters":{"userToken":"u7","analytics":true}`: "case2, tv",
 	} {
@@ -369,8 +372,8 @@ func TestRecommendHits(t *testing.T) {
 		a := functiontest.Answer[struct {
 			Results []struct {
 				Hits []struct {
-					ObjectID string
-					Score    *float64 `json:"_score"`
+					ObjectID, FacetValue string
+					Score                *float64 `json:"_score"`
 				}
 				NbHits  int
 				QueryID string
@@ -378,7 +381,7 @@ func TestRecommendHits(t *testing.T) {
 		}](t, h, "recommendation", "POST", hitsPath, body)
 		var all []string
 		for _, hit := range a.Results[0].Hits {
-			text := hit.ObjectID
+			text := hit.ObjectID + hit.FacetValue
 			if hit.Score != nil {
 				text += fmt.Sprintf(" %.0f", *hit.Score)
 			}
@@ -406,6 +409,8 @@ func TestRecommendHits(t *testing.T) {
 		ask(r, strings.Replace(with(`"threshold":0`), "related-products", "looking-similar", 1), 422, `requests[0].model must be related-products`),
 		ask(r, with(`"threshold":101`), 422, "requests[0].threshold must be from 0 to 100"),
 		ask(r, with(`"maxRecommendations":1001`), 422, "requests[0].maxRecommendations must be from 0 to 1000"),
+		ask(r, `{"requests":[{"indexName":"i","model":"trending-facets"}]}`, 422, "requests[0].facetName must name the facet whose values trend"),
+		ask(r, `{"requests":[{"indexName":"i","model":"trending-facets","facetName":"none"}]}`, 200, `{"results":[{"hits":[],"index":"i","nbHits":0,`),
 		ask(r, with(`"facetName":"brand"`), 422, "requests[0].facetName and facetValue belong together, and to the model trending-items"),
 		ask(r, with(`"queryParameters":{"userToken":"a b"}`), 422, "requests[0].queryParameters.userToken must be a user token"),
 		ask(r, with(`"queryParameters":{"filters":"brand:"}`), 422, "requests[0].queryParameters.filters: where ends at byte"),

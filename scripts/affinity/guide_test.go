@@ -246,7 +246,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[\d,.]+ (events|rows|lines)/s`), "RATE"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(µs|ms|s|m|min|h|days?)\b`), "DURATION"},
 	{regexp.MustCompile(`version \d+\.\d+\.\d+(-\w+)?`), "version VERSION"},
-	{regexp.MustCompile(`^( +\d+) +\d\.\d{3} `), "$1 SCORE "}, // of an order: what is popular depends on the hour
+	{regexp.MustCompile(`^( +\d+) +\d\.\d{3} `), "$1 SCORE "},            // of an order: what is popular depends on the hour
+	{regexp.MustCompile(`\bpopularity \d\.\d{3}\b`), "popularity SCORE"}, // so does a part of the score
 }
 
 // compareOutput returns how an output differs from what a page shows, "" if it does

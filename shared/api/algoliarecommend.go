@@ -16,11 +16,12 @@ type AlgoliaRecommends struct {
 // AlgoliaRecommend asks for one list.
 type AlgoliaRecommend struct {
 	IndexName string `json:"indexName"`
-	// Model is related-products, bought-together, trending-items or recommended-for-you.
+	// Model is related-products, bought-together, trending-items, trending-facets or recommended-for-you.
 	Model string `json:"model"`
 	// ObjectID is the object of related-products and bought-together.
 	ObjectID string `json:"objectID,omitempty"`
-	// FacetName and FacetValue are a filter that items which trend have.
+	// FacetName and FacetValue are a filter that items which trend have. Of trending-facets FacetName is the facet whose
+	// values are answered.
 	FacetName  string `json:"facetName,omitempty"`
 	FacetValue string `json:"facetValue,omitempty"`
 	// Threshold leaves out hits with a lower _score, 0 to 100.

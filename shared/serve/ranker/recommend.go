@@ -102,6 +102,28 @@ func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendatio
 	return answer, err
 }
 
+// RisingValues returns the values of a facet whose objects rise, as far as these meet the condition, the highest trend
+// first. Errors are those of Recommend.
+func (o *Orderer) RisingValues(ctx context.Context, app config.App, r Recommendation, facet string) ([]recommend.Value, error) {
+	app, err := o.under(ctx, app, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	statistics, err := o.statistics.get(ctx, app.ID, r.Index)
+	if err != nil {
+		return nil, err
+	}
+	p := &picker{o: o, app: app, request: r, in: input{statistics: statistics}}
+	if err := p.take(ctx, recommend.OfTrends(statistics.rising)); err != nil {
+		return nil, err
+	}
+	values := recommend.Values{Facet: facet}
+	for _, c := range p.candidates {
+		values.Add(c.Object.Filters(), c.Relevancy)
+	}
+	return values.Sorted(), nil
+}
+
 // readBase reads what does not depend on the candidates.
 func (o *Orderer) readBase(ctx context.Context, app config.App, a asked) (input, error) {
 	var in input
