@@ -43,7 +43,7 @@ func testRealData(t *testing.T, set string) {
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.UserToken, b.UserToken), cmp.Compare(a.Timestamp, b.Timestamp))
 	})
-	lines = lines[:race.Or(len(lines)/2, 20_000)]
+	lines = lines[:race.Or(len(lines)/4, 5_000)]
 	tally := crowd.NewTally(lines[len(lines)-1].Timestamp, testHalfLife)
 	counter := crowd.NewCounter(tally)
 	var users [][]crowd.Event
@@ -82,8 +82,10 @@ func testRealData(t *testing.T, set string) {
 	} else {
 		t.Logf("%d of %d objects have exact pairs", exact, len(got))
 	}
-	if diff := gocmp.Diff(best(want), got, cmpopts.EquateEmpty()); set == "clickstream" && diff != "" {
-		t.Errorf("links (-reference +tally):\n%s", diff)
+	if set == "clickstream" { // where all links are exact, and few
+		if diff := gocmp.Diff(best(want), got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("links (-reference +tally):\n%s", diff)
+		}
 	}
 	for id, o := range want {
 		if got[id].Events != o.Events {
