@@ -51,11 +51,7 @@ type hits struct {
 // recommendHits answers lists in the form of Algolia's clients: records with scores.
 func (h handler) recommendHits(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, grant, err := h.Auth.TenantAccessGrant(r)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxRecommendBody)
+	app, grant, body, err := h.admit(w, r, api.MaxRecommendBody)
 	if err != nil {
 		return err
 	}

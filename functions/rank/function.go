@@ -53,13 +53,19 @@ func New(b Backends) http.Handler {
 	return rt
 }
 
-func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
-	began := time.Now()
+// admit returns the app and the grant of a request for an order, and its body of at most so many bytes.
+func (h handler) admit(w http.ResponseWriter, r *http.Request, most int64) (config.App, auth.Grant, []byte, error) {
 	app, grant, err := h.Auth.TenantAccessGrant(r)
 	if err != nil {
-		return err
+		return app, grant, nil, err
 	}
-	body, err := httpapi.ReadBody(w, r, api.MaxRankBody)
+	body, err := httpapi.ReadBody(w, r, most)
+	return app, grant, body, err
+}
+
+func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
+	began := time.Now()
+	app, grant, body, err := h.admit(w, r, api.MaxRankBody)
 	if err != nil {
 		return err
 	}

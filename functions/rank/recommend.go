@@ -23,11 +23,7 @@ import (
 // recommend answers objects that a model brings in, in the user's order.
 func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
 	began := time.Now()
-	app, grant, err := h.Auth.TenantAccessGrant(r)
-	if err != nil {
-		return err
-	}
-	body, err := httpapi.ReadBody(w, r, api.MaxRecommendBody)
+	app, grant, body, err := h.admit(w, r, api.MaxRecommendBody)
 	if err != nil {
 		return err
 	}
