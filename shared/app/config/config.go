@@ -61,6 +61,8 @@ type App struct {
 	Surface consent.Surface
 	// Holdout are the users who get no personalization. On a surface nothing counts of them.
 	Holdout experiment.Holdout
+	// Experiment is the one that runs, is planned, or was the last to; zero: there never was one.
+	Experiment experiment.Experiment
 	// HeldOutToo says that reads answer what counts of users who are held out, too. It is not stored.
 	HeldOutToo bool
 	// Limits are what the app may ask for. A zero is the deployment's default.
