@@ -50,8 +50,9 @@ type (
 		Purposes string `firestore:"purposes,omitempty"`
 		// Holdout is JSON. Empty: nobody is held out.
 		Holdout string `firestore:"holdout,omitempty"`
-		// Experiment is JSON. Empty: there never was one.
-		Experiment string `firestore:"experiment,omitempty"`
+		// Experiment and ArmRankings are JSON. Empty: there never was one.
+		Experiment  string `firestore:"experiment,omitempty"`
+		ArmRankings string `firestore:"armRankings,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -131,6 +132,10 @@ type (
 		Date       string `firestore:"date"`
 		Definition string `firestore:"definition"`
 	}
+	experimentDocument struct {
+		Name       string `firestore:"name"`
+		Definition string `firestore:"definition"`
+	}
 	segmentDocument struct {
 		Name  string    `firestore:"name"`
 		Where string    `firestore:"where"`
@@ -181,7 +186,7 @@ func (d appDocument) app() (App, error) {
 		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
 		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
 		{"purposes", d.Purposes, &a.Purposes}, {"holdout", d.Holdout, &a.Holdout},
-		{"experiment", d.Experiment, &a.Experiment},
+		{"experiment", d.Experiment, &a.Experiment}, {"rankings of arms", d.ArmRankings, &a.ArmRankings},
 		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
 	} {
 		if part.text == "" {
@@ -238,6 +243,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.Purposes, a.Purposes, a.Purposes.Last > 0},
 		{&d.Holdout, a.Holdout, a.Holdout != experiment.Holdout{}},
 		{&d.Experiment, a.Experiment, a.Experiment.On()},
+		{&d.ArmRankings, a.ArmRankings, a.ArmRankings != nil},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {
