@@ -46,6 +46,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/segments", Handler: a.Segments},
 		{Prefix: "/1/values", Handler: a.Segments},
 		{Prefix: "/1/backtests", Handler: a.Admin},
+		{Prefix: "/1/experiments", Handler: a.Admin},
 		{Prefix: "/1/schema", Handler: a.Admin},
 		{Prefix: "/1/audits", Handler: a.Admin},
 	}

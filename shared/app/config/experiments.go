@@ -104,8 +104,9 @@ func (a App) WithExperiment(e experiment.Experiment, strategyOf func(version int
 func (a App) unlike(s strategy.Strategy) string {
 	switch {
 	case !a.Strategy.SameScoring(s):
-		return fmt.Sprintf("scores otherwise than version %d, which is active: arms must share the scoring of the active "+
-			"strategy, and may differ in ranking and personalizationImpact", a.StrategyVersion)
+		return fmt.Sprintf("scores otherwise than version %d, which is active: "+
+			"arms must share the scoring of the active strategy, and may differ in ranking and personalizationImpact",
+			a.StrategyVersion)
 	case s.RankingOrDefault().Popularity.HalfLife != a.Strategy.RankingOrDefault().Popularity.HalfLife:
 		return "has another ranking.popularity.halfLife than the active one: the statistics of an index have one for " +
 			"all users"

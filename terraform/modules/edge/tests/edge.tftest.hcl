@@ -138,6 +138,8 @@ run "routes" {
       "/1/recomputes/*"         = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests"            = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests/*"          = google_compute_backend_service.this["fn-admin"].id
+      "/1/experiments"          = google_compute_backend_service.this["fn-admin"].id
+      "/1/experiments/*"        = google_compute_backend_service.this["fn-admin"].id
       "/1/reenrich"             = google_compute_backend_service.this["fn-admin"].id
       "/1/reenrich/*"           = google_compute_backend_service.this["fn-admin"].id
       "/1/crowd"                = google_compute_backend_service.this["fn-admin"].id
