@@ -27,7 +27,7 @@ type Experiment struct {
 	// StartAt is when it begins, and EndAt when it ends by itself; zero: it does not.
 	StartAt time.Time `json:"startAt"`
 	EndAt   time.Time `json:"endAt,omitzero"`
-	// StoppedAt is when somebody ended it; zero: nobody has.
+	// StoppedAt is when a request stopped it; zero: none has.
 	StoppedAt time.Time `json:"stoppedAt,omitzero"`
 	// Promoted is the arm whose strategy was made the active one; "" if none was.
 	Promoted string `json:"promoted,omitempty"`
@@ -74,7 +74,7 @@ func (e Experiment) Runs(now time.Time) bool {
 	return e.On() && !now.Before(e.StartAt) && !e.Ended(now)
 }
 
-// Ended reports whether it has ended at an instant, by itself or since somebody stopped it. It never goes on then.
+// Ended reports whether it has ended at an instant, by itself or by a request. It never goes on then.
 func (e Experiment) Ended(now time.Time) bool {
 	return !e.StoppedAt.IsZero() || !e.EndAt.IsZero() && !now.Before(e.EndAt)
 }
