@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	fnv64 "hash/fnv"
 	"math"
 	"regexp"
 	"slices"
@@ -102,17 +101,6 @@ func (e Experiment) Armed(name string) (Arm, bool) {
 		return Arm{}, false
 	}
 	return e.Arms[i], true
-}
-
-// ID identifies which arm each user is in while the experiment runs: equal for definitions that divide the users in
-// the same way.
-func (e Experiment) ID() string {
-	h := fnv64.New64a()
-	fmt.Fprintf(h, "%q %g %q", e.Name, e.Coverage, e.Seed)
-	for _, a := range e.Arms {
-		fmt.Fprintf(h, " %q %d %g", a.Name, a.Strategy, a.Weight)
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // Refuse returns an error of kind fault.Invalid that names the experiment.

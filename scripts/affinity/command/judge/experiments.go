@@ -24,9 +24,10 @@ func startExperiment(t *command.Tool) *cobra.Command {
 	cmd := command.Show(t, &cobra.Command{
 		Use:   "start NAME --arm ARM=VERSION --arm ARM=VERSION --metric METRIC",
 		Short: "Begin an experiment, or change one",
-		Long: "Begin an experiment: each user of an arm gets the version of the strategy that the arm names, at once. The arms\n" +
-			"score as the active strategy does, and differ in ranking and personalizationImpact; the first is the control. An\n" +
-			"app has one experiment at a time. Of one that runs, weights, --coverage, --end and --hypothesis may change.\n" +
+		Long: "Begin an experiment: each user of an arm gets the version of the strategy that the arm names, at once. The\n" +
+			"arms score as the active strategy does, and differ in ranking and personalizationImpact; the first is the\n" +
+			"control. An app has one experiment at a time. Of one that runs, weights, --coverage, --end and --hypothesis\n" +
+			"may change: give those again that are to stay.\n" +
 			"The key needs the permission settings.",
 		Example: "  affinity experiment start freshness --arm control=3 --arm fresh=4 --metric conversions\n" +
 			"  affinity experiment start freshness --arm control=3:0.9 --arm fresh=4:0.1 --metric revenue --coverage 0.5 \\\n" +
@@ -51,7 +52,7 @@ func startExperiment(t *command.Tool) *cobra.Command {
 	}, showExperiment)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&arms, "arm", nil,
-		"an arm: its name, the version of its strategy, and its weight, such as fresh=4:0.5; without weights all have the same")
+		"an arm: its name, the version of its strategy, and its weight, such as fresh=4:0.5 (default: equal weights)")
 	flags.StringVar(&request.Metric, "metric", "", "what decides: conversions, revenue or clicks (required)")
 	flags.Float64Var(&coverage, "coverage", coverage, "share of the users who take part")
 	flags.StringVar(&request.Seed, "seed", "", "decides which arm each user is in (default: the name)")
