@@ -88,7 +88,7 @@ func OpenWith(dir string, how Settings, join Merge, log *slog.Logger) (*Disk, er
 	if err == nil {
 		err = checkContent(dir)
 	}
-	if errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil, notPermitted(dir, err)
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 }
 
 func notPermitted(dir string, err error) error {
-	return fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder "+
+	return fmt.Errorf("this user may not write the folder %s: change its owner, or use another folder "+
 		"(%w: %w)", dir, errReadOnly, err)
 }
 
