@@ -58,7 +58,7 @@ func TestWayBack(t *testing.T) {
 	used(t, dir, "2", change("table", "4"))
 	there(true)
 
-	// A program that reads an older format alone is told where the copy is.
+	// The error of a program that reads an older format alone names the copy.
 	format := filepath.Join(dir, formatFile)
 	must.Succeed(t, errors.Join(os.Remove(format), os.WriteFile(format, []byte("999\n"), 0o600)))
 	broken(t, dir, Settings{Version: "1"}, "a newer version has used it: install that one again, or put the copy of before, "+before)
