@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,9 @@ func (f *serveFlags) look(t *command.Tool, o Options, faults []error) error {
 		d.found("address", o.Addr+" is free", bindable(o.Addr))
 		d.found("admin", o.Admin+" is free", bindable(o.Admin))
 		d.found(checkFolder, o.Data+" can be used, and its disk has room", disk.Try(o.Data)...)
-		d.found(checkClock, "fits the last use of the folder", stack.ClockFault(o.Data, time.Now()))
+		if !f.acceptClock {
+			d.found(checkClock, "fits the last use of the folder", stack.ClockFault(o.Data, time.Now()))
+		}
 		if to := o.Backups.To; to != "" {
 			d.found("backups", to+" can be written", disk.Writable(to))
 		}
@@ -71,7 +74,7 @@ func (d *diagnosis) certificate(f *serveFlags, o Options, now time.Time) {
 
 // uncovered returns the hosts that a certificate is not for.
 func uncovered(file string, leaf *x509.Certificate, o Options) (faults []error) {
-	for host := range o.Hosts {
+	for _, host := range slices.Sorted(maps.Keys(o.Hosts)) {
 		if err := leaf.VerifyHostname(host); err != nil {
 			faults = append(faults, fmt.Errorf("--tls-cert %s is not for %s, which --host names: get one that is (%w)", file, host,
 				err))

@@ -209,11 +209,11 @@ func (d *diagnosis) folder(dir string) {
 // print prints the checks, each fault with its remedy below it. The error says that there are faults.
 func (d *diagnosis) print(t *command.Tool) error {
 	d.Faults = len(checkup.Faults(d.Checks))
-	print := d.lines
+	show := d.lines
 	if t.JSON {
-		print = func(out io.Writer) error { return cli.PrintJSON(out, d) }
+		show = func(out io.Writer) error { return cli.PrintJSON(out, d) }
 	}
-	if err := print(t.Out); err != nil || d.Faults == 0 {
+	if err := show(t.Out); err != nil || d.Faults == 0 {
 		return err
 	}
 	return cli.SilentError(cli.ExitFailed)

@@ -23,7 +23,7 @@ type settings struct {
 type setting struct{ flag, value, at string }
 
 func (s *settings) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.configFile, "config", "", "file with lines `name = value`, where a name is that of a flag; # begins a "+
+	cmd.Flags().StringVar(&s.configFile, "config", "", "file with lines NAME = VALUE, with the names of these flags; # begins a "+
 		"comment. A flag goes before its variable, which is "+variable("tls-host")+" for --tls-host, and that before the file")
 }
 
