@@ -248,9 +248,9 @@ var commands = []benchmark{{
 }, {
 	name:  "backup",
 	short: "Measure what a backup under way costs the answers to events",
-	long: "Fill an engine with --sync, and send it events at a fixed rate, with and without backups under way in turns. A\n" +
-		"backup is a full copy, and the next one begins at once. The report has the time from when an event was due\n" +
-		"to its answer. All run in this process.",
+	long: "Fill an engine with --sync, and send it events at a fixed rate, with and without backups under way in\n" +
+		"turns. A backup is a full copy, and the next one begins at once. The report has the time from when an event\n" +
+		"was due to its answer. All run in this process.",
 	example: "  affinity bench backup\n" +
 		"  affinity bench backup --dir /var/lib --events 1000000 --json",
 	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {

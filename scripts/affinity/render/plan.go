@@ -96,8 +96,8 @@ func writeNeeds(text *bytes.Buffer, b plan.Bill) {
 
 // writeMachine writes the bill of one machine, and how far it goes.
 func writeMachine(text *bytes.Buffer, m plan.Machine) {
-	fmt.Fprintf(text, "\nOne machine with affinity serve in place of the deployment (terraform/single); while it is away, "+
-		"so is the engine:\n")
+	fmt.Fprint(text, "\nOne machine with affinity serve in place of the deployment (terraform/single); while it is "+
+		"away, so is the engine:\n")
 	if m.Type == "" {
 		fmt.Fprintf(text, "  none of the types here is large enough: the busiest minute takes %s cores\n", Quantity(m.Cores))
 	} else {

@@ -231,7 +231,8 @@ func (d *Disk) checkFormat() error {
 	case n > folderFormat:
 		remedy = "a newer version has used it: install that one again, or restore a backup of before"
 	}
-	return fmt.Errorf("the data folder %s has format %q and this version reads format %d: %s", d.dir, have, folderFormat, remedy)
+	return fmt.Errorf("the data folder %s has format %q and this version reads format %d: %s", d.dir, have,
+		folderFormat, remedy)
 }
 
 // ReadFile returns a file of the folder, or an error that is os.ErrNotExist.

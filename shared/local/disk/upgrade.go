@@ -41,8 +41,8 @@ func (d *Disk) keepBefore(version string, log *slog.Logger) error {
 		return nil
 	}
 	if err := d.copyBefore(files); err != nil {
-		return errors.Join(fmt.Errorf("copy the data folder %s within itself before this version uses it: %w", d.dir, err),
-			d.removeBefore())
+		return errors.Join(fmt.Errorf("copy the data folder %s within itself before this version uses it: %w: correct "+
+			"that, or go on with the version before; nothing is changed", d.dir, err), d.removeBefore())
 	}
 	log.Info("the data folder is copied within itself, until this version is proven with it", "copy",
 		filepath.Join(d.dir, beforeDir), "before", d.proven, "now", version)
@@ -79,7 +79,8 @@ func (d *Disk) removeBefore() error {
 // the files that it writes.
 func (d *Disk) copyBefore(database []string) error {
 	to := filepath.Join(d.dir, beforeDir)
-	if err := errors.Join(d.removeBefore(), os.Mkdir(to, 0o700), d.fs.MkdirAll(filepath.Join(to, engineDir), 0o700)); err != nil {
+	err := errors.Join(d.removeBefore(), os.Mkdir(to, 0o700), d.fs.MkdirAll(filepath.Join(to, engineDir), 0o700))
+	if err != nil {
 		return err
 	}
 	for _, name := range database {
@@ -91,7 +92,7 @@ func (d *Disk) copyBefore(database []string) error {
 			return err
 		}
 	}
-	err := filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
 		name, relErr := filepath.Rel(d.dir, path)
 		switch {
 		case err != nil || relErr != nil:

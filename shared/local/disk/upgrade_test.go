@@ -98,7 +98,7 @@ func TestCopyIsWholeOrNotThere(t *testing.T) {
 	before := filepath.Join(dir, beforeDir)
 	must.Succeed(t, errors.Join(os.MkdirAll(filepath.Join(before, engineDir), 0o700),
 		os.WriteFile(filepath.Join(before, engineDir, "000001.sst"), nil, 0o600)))
-	broken(t, dir, Settings{Version: "2", Files: noCopies{vfs.Default}}, "before this version uses it: create "+before)
+	broken(t, dir, Settings{Version: "2", Files: noCopies{vfs.Default}}, "before this version uses it: create "+filepath.Join(before, engineDir))
 	if _, err := os.Stat(before); !os.IsNotExist(err) {
 		t.Errorf("a part of a copy stays: %v", err)
 	}

@@ -78,9 +78,9 @@ func ClockFault(dir string, now time.Time) error {
 	if err != nil || latest.IsZero() || past >= -event.MaxAhead && past <= unusedAtMost {
 		return err
 	}
-	return fmt.Errorf("the clock of this machine says %s, and the data folder was last used at %s: set the clock, such as "+
-		"with timedatectl set-ntp true, or start with --accept-clock if it is right", now.UTC().Format(time.RFC3339),
-		latest.Format(time.RFC3339))
+	return fmt.Errorf("the clock of this machine says %s, and the data folder was last used at %s: set the clock, such "+
+		"as with timedatectl set-ntp true, or start with --accept-clock if it is right",
+		now.UTC().Format(time.RFC3339), latest.Format(time.RFC3339))
 }
 
 // latestClock reads the file; the zero time if there is none.

@@ -60,8 +60,9 @@ func (d *diagnosis) certificate(f *serveFlags, o Options, now time.Time) {
 		}
 		var faults []error
 		if leaf := pair.Leaf; now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-			faults = append(faults, fmt.Errorf("--tls-cert %s is valid from %s to %s and it is %s: renew it, or set the clock",
-				f.cert, leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+			faults = append(faults, fmt.Errorf("--tls-cert %s is valid from %s to %s and it is %s: renew it, or set the "+
+				"clock", f.cert, leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339),
+				now.UTC().Format(time.RFC3339)))
 		}
 		d.found(name, f.cert+" is valid until "+pair.Leaf.NotAfter.Format(time.RFC3339),
 			append(faults, uncovered(f.cert, pair.Leaf, o)...)...)
@@ -76,8 +77,8 @@ func (d *diagnosis) certificate(f *serveFlags, o Options, now time.Time) {
 func uncovered(file string, leaf *x509.Certificate, o Options) (faults []error) {
 	for _, host := range slices.Sorted(maps.Keys(o.Hosts)) {
 		if err := leaf.VerifyHostname(host); err != nil {
-			faults = append(faults, fmt.Errorf("--tls-cert %s is not for %s, which --host names: get one that is (%w)", file, host,
-				err))
+			faults = append(faults, fmt.Errorf("--tls-cert %s is not for %s, which --host names: get one that is (%w)",
+				file, host, err))
 		}
 	}
 	return faults

@@ -106,7 +106,8 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.level, "log-level", "info", "least level of the logs: debug, info, warn, error")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false,
 		"start although the folder was last used later than now, or more than a month ago")
-	flags.BoolVar(&f.check, "check", false, "look at the settings, certificate, addresses, folder, disk and clock, and do not serve")
+	flags.BoolVar(&f.check, "check", false,
+		"look at the settings, certificate, addresses, folder, disk and clock, and do not serve")
 	f.settings.add(cmd)
 	f.backups.add(cmd)
 	f.addEngine(cmd)
@@ -157,7 +158,8 @@ func (f *serveFlags) options(cmd *cobra.Command) (o Options, faults []error) {
 	}
 	for _, name := range f.names {
 		if len(o.Hosts) > 0 && !o.Hosts.Has(name) {
-			found(cli.Usagef("--tls-host %s gets a certificate, but --host names other hosts alone: give --host %[1]s=APP too", name))
+			found(cli.Usagef("--tls-host %s gets a certificate, but --host names other hosts alone: give "+
+				"--host %[1]s=APP too", name))
 		}
 	}
 	o.TLS, err = f.config(o.Data, o.Log)

@@ -23,8 +23,9 @@ type settings struct {
 type setting struct{ flag, value, at string }
 
 func (s *settings) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.configFile, "config", "", "file with lines NAME = VALUE, with the names of these flags; # begins a "+
-		"comment. A flag goes before its variable, which is "+variable("tls-host")+" for --tls-host, and that before the file")
+	cmd.Flags().StringVar(&s.configFile, "config", "",
+		"file with lines NAME = VALUE, with the names of these flags; # begins a comment. A flag goes before its "+
+			"variable, which is "+variable("tls-host")+" for --tls-host, and that before the file")
 }
 
 // variable is the variable of the environment for a flag.

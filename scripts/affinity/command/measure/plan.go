@@ -29,8 +29,8 @@ func Plan(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --events-per-day N --users N --retention DAYS",
 		Short: "Estimate what a deployment needs and costs in a month",
-		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money; and of one\n" +
-			"machine with `affinity serve` in its place, with how many events a day it serves at most. It is\n" +
+		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money; and\n" +
+			"of one machine with `affinity serve` in its place, with how many events a day it serves at most. It is\n" +
 			"arithmetic on measured figures of the engine and on prices that were read on the dates in terraform/COSTS.md.\n" +
 			"No engine is asked. A price that nobody could read is unknown: give it with --price, or all with --price-file,\n" +
 			"or it is not in the sum. Without the price of Bigtable's nodes, the main item, there is no sum.",
