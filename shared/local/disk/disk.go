@@ -225,7 +225,7 @@ func (d *Disk) checkFormat() error {
 	}
 	remedy := "start it with the version that made it and carry its apps over with affinity dump, or use another folder"
 	switch {
-	case n > folderFormat && d.keepsBefore():
+	case n > folderFormat && d.hasBefore():
 		remedy = "a newer version has used it: install that one again, or put the copy of before, " +
 			filepath.Join(d.dir, beforeDir) + ", in its place"
 	case n > folderFormat:

@@ -19,26 +19,29 @@ const (
 )
 
 // keepBefore copies the folder within itself if another version was proven with it last, for the way back. A copy
-// that is there stays: it is of a time before this one.
+// of that version stays: it is of a time before others have used the folder.
 func (d *Disk) keepBefore(version string, log *slog.Logger) error {
 	if d.version = version; version == "" {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(d.dir, VersionFile))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	d.proven = strings.TrimSpace(string(text))
+	var err error
+	d.proven, err = provenWith(d.dir)
 	files, listErr := d.fs.List(filepath.Join(d.dir, engineDir))
 	switch {
 	case err != nil:
-		return fmt.Errorf("open the data folder: %w", err)
+		return err
 	case errors.Is(listErr, os.ErrNotExist): // a new folder
 		return d.Prove()
 	case listErr != nil:
 		return fmt.Errorf("open the data folder: %w", listErr)
-	case d.proven == version || d.keepsBefore():
+	case d.proven == version:
 		return nil
+	}
+	if d.hasBefore() { // of now, or of a process that ended before it could remove it
+		of, err := provenWith(filepath.Join(d.dir, beforeDir))
+		if err != nil || of == d.proven {
+			return err
+		}
 	}
 	if err := d.copyBefore(files); err != nil {
 		return errors.Join(fmt.Errorf("copy the data folder %s within itself before this version uses it: %w: correct "+
@@ -51,7 +54,7 @@ func (d *Disk) keepBefore(version string, log *slog.Logger) error {
 
 // Prove says that this version works with the folder. Then there is no way back to the version before but a backup.
 func (d *Disk) Prove() error {
-	if d.dir == "" || d.version == "" || d.version == d.proven && !d.keepsBefore() {
+	if d.dir == "" || d.version == "" || d.version == d.proven && !d.hasBefore() {
 		return nil
 	}
 	if err := d.WriteFile(VersionFile, []byte(d.version+"\n")); err != nil {
@@ -61,15 +64,37 @@ func (d *Disk) Prove() error {
 	return d.removeBefore()
 }
 
-// keepsBefore reports whether there is a whole copy.
-func (d *Disk) keepsBefore() bool {
+// provenWith reads VersionFile of a folder; empty if there is none.
+func provenWith(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, VersionFile))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("read the data folder: %w", err)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// hasBefore reports whether there is a whole copy.
+func (d *Disk) hasBefore() bool {
 	_, err := os.Stat(filepath.Join(d.dir, beforeDir, formatFile))
 	return err == nil
 }
 
+// removeBefore removes the copy, which is none from the first step on.
 func (d *Disk) removeBefore() error {
 	dir := filepath.Join(d.dir, beforeDir)
-	if err := errors.Join(vfs.Default.RemoveAll(dir), d.fs.RemoveAll(dir)); err != nil {
+	err := os.Remove(filepath.Join(dir, formatFile))
+	if err == nil {
+		err = syncDir(vfs.Default, dir)
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = errors.Join(vfs.Default.RemoveAll(dir), d.fs.RemoveAll(dir))
+	}
+	if err != nil {
 		return fmt.Errorf("remove the copy of the data folder: %w", err)
 	}
 	return nil

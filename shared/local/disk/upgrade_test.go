@@ -81,6 +81,21 @@ func TestWayBack(t *testing.T) {
 	broken(t, dir, Settings{Version: "2"}, "a newer version has used it: install that one again, or restore a backup of before")
 }
 
+// A process that ends between the record of its version and the removal of the copy leaves one that is too old for the
+// next version.
+func TestOldCopyIsReplaced(t *testing.T) {
+	dir, aside := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	before := filepath.Join(dir, beforeDir)
+	used(t, dir, "1", func(d *Disk) { must.Succeed(t, set(d, "k", "1")) })
+	used(t, dir, "2", func(d *Disk) {
+		must.Succeed(t, errors.Join(set(d, "k", "2"), os.Rename(before, aside), d.Prove(), os.Rename(aside, before)))
+	})
+	used(t, dir, "3", func(d *Disk) { must.Succeed(t, set(d, "k", "3")) })
+	if got := value(t, opened(t, before), "k"); got != "2" {
+		t.Errorf("the copy holds %q, want what version 2 has left", got)
+	}
+}
+
 // noCopies is a disk on which a copy of a log finds no room.
 type noCopies struct{ vfs.FS }
 
