@@ -86,3 +86,10 @@ func read(t *testing.T, path string) string {
 	}
 	return string(b)
 }
+
+// A newcomer reads README.md whole.
+func TestReadmeIsShort(t *testing.T) {
+	if size := len(read(t, "../README.md")); size > 9<<10 {
+		t.Errorf("README.md has %d bytes, may have 9,216: what is long has a page of its own", size)
+	}
+}

@@ -154,7 +154,7 @@ func (d draft) JSON() string {
 
 // keyOrder is how keys of a strategy are ordered where a person reads them. Others follow.
 var keyOrder = []string{
-	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "aliases", "eventName",
+	"eventsScoring", "facetsScoring", "personalizationImpact", "halfLives", "ranking", "placements", "aliases", "eventName",
 	"eventType", "facetName", "score",
 	"contrast", "session", "popularity", "pairs", "sequence", "neighbours", "freshness", "attribute", "halfLife", "weight",
 }

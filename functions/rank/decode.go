@@ -172,7 +172,7 @@ func (d *decoder) request(field func(name string) error) error {
 func (d *decoder) field(name string) error {
 	switch name {
 	case "id", "userToken", "index", "objectIDs", "items", "limit", "impact", "halfLife", "explain", "seen",
-		"diversity", "strategy", "draft", "exclude":
+		"diversity", "strategy", "draft", "exclude", "placement":
 	default:
 		return invalid("Unknown field %s", quote(name))
 	}
@@ -236,6 +236,8 @@ func (d *decoder) name(field, text string) error {
 		if d.out.Index = text; !catalog.ValidIndex(text) {
 			return invalid("index must have 1 to %d bytes", api.MaxIndex)
 		}
+	case "placement":
+		d.out.Placement = text
 	case "seen":
 		switch d.out.Seen = ranking.Seen(text); d.out.Seen {
 		case ranking.Keep, ranking.Demote, ranking.Exclude:

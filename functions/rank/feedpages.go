@@ -26,7 +26,7 @@ import (
 )
 
 // feedOptions are the query options of a page of a feed, but for those of the format wordpress.
-var feedOptions = []string{"userToken", "limit", "cursor", "format", "exclude"}
+var feedOptions = []string{"userToken", "limit", "cursor", "format", "exclude", "placement"}
 
 // feedRequest is a request for a page.
 type feedRequest struct {
@@ -192,7 +192,7 @@ func (q *feedRequest) decode(values url.Values) error {
 	} else if err := errors.Join(setFeedOption(q, "limit", values["limit"]), q.leaveOut(values["exclude"])); err != nil {
 		return err
 	}
-	return setFeedOption(q, "cursor", values["cursor"])
+	return errors.Join(setFeedOption(q, "cursor", values["cursor"]), setFeedOption(q, "placement", values["placement"]))
 }
 
 // leaveOut reads the objectIDs that the page does not have. The option may be repeated.
@@ -229,6 +229,10 @@ func setFeedOption(q *feedRequest, name string, given []string) (err error) {
 	case "cursor":
 		if q.Cursor = value; value == "" {
 			err = invalid("cursor must not be empty: leave it out for the first page")
+		}
+	case "placement":
+		if q.Placement = value; q.Order == feed.Latest {
+			err = invalid("placement is for the order suggested: the order latest goes by the date alone")
 		}
 	case "format":
 		q.Format = feed.Format(value)

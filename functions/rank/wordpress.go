@@ -26,7 +26,7 @@ import (
 // postOptions are the query options of the format wordpress. Clients send _locale, which changes no
 // post. cursor is in the Link of a page.
 var postOptions = []string{"userToken", "format", "cursor", "context", "page", "per_page", "offset", "order", "orderby",
-	"exclude", "exclude[]", "_fields", "_fields[]", "_embed", "_embed[]", "_locale"}
+	"exclude", "exclude[]", "_fields", "_fields[]", "_embed", "_embed[]", "_locale", "placement"}
 
 // maxSelection bounds _fields, and _embed, in bytes.
 const maxSelection = 4096

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,11 +33,11 @@ var rewrite = flag.Bool("rewrite", false, "write what the commands of the README
 // lines, and times, durations, rates, ids and versions may be others.
 //
 // All commands of a page run in one shell, in an empty folder. `affinity` is this
-// test binary, and the ports 8080 and 9090 are free ones.
+// test binary, and the ports of an engine, 8080 and 9090, and those of another one, 8081 and 9091, are free ones.
 type guide struct {
 	t     *testing.T
 	port  string
-	admin string // the port in place of 9090, of the operators' address
+	free  []string // pairs of a port of the page and the one in its place, each behind a colon
 	shell *exec.Cmd
 	in    *os.File
 	lines chan string
@@ -143,7 +144,11 @@ func startShell(t *testing.T, port string) *guide {
 	must(t, err)
 	out, stdout, err := os.Pipe()
 	must(t, err)
-	g := &guide{t: t, port: port, admin: freePort(t), in: stdin, lines: make(chan string, 1000), shell: exec.Command("bash", "--norc", "-O", "expand_aliases")}
+	free := []string{":8080", ":" + port}
+	for _, name := range []string{":9090", ":8081", ":9091"} {
+		free = append(free, name, ":"+freePort(t))
+	}
+	g := &guide{t: t, port: port, free: free, in: stdin, lines: make(chan string, 1000), shell: exec.Command("bash", "--norc", "-O", "expand_aliases")}
 	g.shell.Stdin, g.shell.Stdout, g.shell.Stderr, g.shell.Dir = in, stdout, stdout, work
 	g.shell.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", "TMPDIR=" + os.TempDir(), command.URLVariable + "=http://127.0.0.1:" + port, "ALGOLIA_URL=" + os.Getenv("ALGOLIA_URL")}
 	g.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -202,7 +207,9 @@ func (g *guide) run(s step) (got []string, diff string) {
 func (g *guide) shellRun(command string) (lines []string, code string) {
 	g.t.Helper()
 	const end = "@@end of the command "
-	command = strings.NewReplacer(":8080", ":"+g.port, ":9090", ":"+g.admin).Replace(command)
+	command = strings.NewReplacer(g.free...).Replace(command)
+	page := slices.Clone(g.free)
+	slices.Reverse(page)
 	if _, err := fmt.Fprintf(g.in, "%s\nprintf '\\n%s%%d\\n' $?\n", command, end); err != nil {
 		g.t.Fatal(err)
 	}
@@ -221,7 +228,7 @@ func (g *guide) shellRun(command string) (lines []string, code string) {
 				return lines, code
 			}
 			if !jobNotice.MatchString(line) && !progress.MatchString(line) {
-				lines = append(lines, strings.TrimRight(strings.NewReplacer(":"+g.port, ":8080", ":"+g.admin, ":9090").Replace(line), " "))
+				lines = append(lines, strings.TrimRight(strings.NewReplacer(page...).Replace(line), " "))
 			}
 		case <-ctx.Done():
 			g.t.Fatalf("$ %s\nhas not ended after %s:\n%s", command, stepLimit, strings.Join(lines, "\n"))

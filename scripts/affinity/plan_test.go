@@ -14,6 +14,8 @@ func TestPlan(t *testing.T) {
 	got.wants(t, 0, "1,000,000 events a day in requests of 4, 2.894 reads a second; 200,000 users with 450 events each",
 		"no sum: the price of the main item, Bigtable's nodes, is unknown", "--price-file",
 		"bigtable_nodes (a node-hour): Bigtable's nodes 730; https://cloud.google.com/bigtable/pricing")
+	got.wants(t, 0, "One machine with affinity serve", "  e2-small with a disk of ", "the machine, e2-small\n", "sum of what has a price\n",
+		"the largest type serves ", "vm_address (a machine-hour with an external address")
 	if strings.Contains(got.out, "before") {
 		t.Errorf("the plan compares without --before:\n%s", got.out)
 	}

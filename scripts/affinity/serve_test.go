@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command/local"
@@ -31,7 +35,7 @@ func TestServe(t *testing.T) {
 		"FIRESTORE_EMULATOR_HOST=")
 	var log bytes.Buffer
 	start := func() *process {
-		return startTool(t, environment, &log, unitCommand(t, data, "--addr", addr, "--admin", admin)...)
+		return startTool(t, environment, &log, unitCommand(t, data, addr, admin)...)
 	}
 	engine := start()
 	token, err := os.ReadFile(filepath.Join(data, stack.OperatorFile))
@@ -79,36 +83,152 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// unitCommand returns what the unit of systemd starts, with another data folder and these flags.
-func unitCommand(t *testing.T, data string, flags ...string) (args []string) {
+// unitCommand returns what the unit of systemd starts with the settings of the package, and other folders and addresses.
+func unitCommand(t *testing.T, data, addr, admin string) (args []string) {
 	t.Helper()
 	unit, err := os.ReadFile("../release/affinity.service")
 	must(t, err)
 	_, command, _ := strings.Cut(string(unit), "\nExecStart=/usr/bin/affinity ")
 	command, _, _ = strings.Cut(command, "\n")
-	for _, arg := range strings.Fields(command) {
-		if arg == "$AFFINITY_FLAGS" {
-			args = append(args, flags...)
-		} else {
-			args = append(args, strings.Replace(arg, "/var/lib/affinity", data, 1))
-		}
-	}
-	return args
+	settings, err := os.ReadFile("../release/affinity.conf")
+	must(t, err)
+	text := strings.ReplaceAll(string(settings), "/var/lib/affinity", data)
+	path := file(t, "affinity.conf", text, "addr = "+addr, "admin="+admin)
+	return strings.Fields(strings.Replace(command, "/etc/affinity/affinity.conf", path, 1))
 }
 
-// The machine that Terraform makes starts the engine with flags that it has.
-func TestServeOnMachine(t *testing.T) {
-	text, err := os.ReadFile("../../terraform/single/cloud-init.yaml.tftpl")
-	must(t, err)
-	tests, err := os.ReadFile("../../terraform/single/tests/single.tftest.hcl")
-	must(t, err)
-	flags := regexp.MustCompile(`AFFINITY_FLAGS=\\"([^"\\]*)\\"`).FindSubmatch(tests)
-	if flags == nil || !bytes.Contains(text, []byte(`AFFINITY_FLAGS="${`)) {
-		t.Fatal("the configuration starts the engine in a form that this test does not read")
-	}
+// Each setting that the package shows, and each of the machine that Terraform makes, is a flag.
+func TestServeSettings(t *testing.T) {
 	help := affinity(t, "", "serve", "--help")
-	for _, name := range regexp.MustCompile(` --[a-z-]+`).FindAllString(" "+string(flags[1]), -1) {
-		help.wants(t, cli.ExitOK, name+" ")
+	for path, form := range map[string]string{
+		"../release/affinity.conf":                       `(?m)^#?([a-z-]+) = `,
+		"../../terraform/single/tests/single.tftest.hcl": `(?:\\n|content == ")([a-z-]+) = `,
+	} {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		names := regexp.MustCompile(form).FindAllStringSubmatch(string(text), -1)
+		if len(names) < 4 {
+			t.Errorf("%s has %d settings in a form that this test reads", path, len(names))
+		}
+		for _, name := range names {
+			help.wants(t, cli.ExitOK, "--"+name[1]+" ")
+		}
+	}
+}
+
+// A flag goes before its variable, and that before the file. What the file says wrong is said with its line.
+func TestServeConfig(t *testing.T) {
+	folder := t.TempDir()
+	starts := func(settings, line string) (o local.Options, got ran) {
+		t.Helper()
+		args := append(strings.Fields(line), "serve", "--config", file(t, "shop.conf", settings))
+		got = affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.start = func(_ context.Context, with local.Options) (local.RunningStack, error) {
+				o = with
+				return nil, errors.New("it starts")
+			}
+		}, args...)
+		return o, got
+	}
+	t.Setenv("AFFINITY_PACK_WINDOW", "20ms")
+	t.Setenv("AFFINITY_REGIONS", "eu,us")
+	o, got := starts("# A shop.\n\n data="+folder+"\npack-window = 10ms\nregions = asia\nhost = a.example=a\nhost = b.example=b\n"+
+		"sync = false\nforwarded = 2\nbackup = /backups\nbackup-every = 2h", "--forwarded 3")
+	got.wants(t, cli.ExitFailed, "it starts")
+	if o.Data != folder || o.PackWindow != 20*time.Millisecond || len(o.Regions) != 2 || len(o.Hosts) != 2 || o.Sync ||
+		o.Forwarded != 3 || o.Backups.Every != 2*time.Hour {
+		t.Errorf("it starts with %+v", o)
+	}
+	for settings, want := range map[string]string{
+		"data = d\ncolour = red":                      `shop.conf:2: there is no setting "colour": `,
+		"config = other":                              `shop.conf:1: there is no setting "config"`,
+		"key = secret":                                `shop.conf:1: there is no setting "key"`,
+		"backup = d\n\n\nbackup = e":                  "shop.conf:4: backup has a value already: name it once",
+		"--data d":                                    `shop.conf:1: "--data d" must be name = value`,
+		"backup-every = often":                        "shop.conf:1: invalid argument",
+		"host = a.example=a\nhost = a.example=b":      "shop.conf:2: --host a.example=b: the host serves app a already: name it once",
+		"backup-keep = 3":                             "shop.conf:1: --backup-keep is about the backups of --backup DIR",
+		"tls-host = a.example\nhost = b.example=b":    "shop.conf:1: --tls-host a.example gets a certificate, but --host names other hosts",
+		"forwarded = 11\nadmin = x\nlog-level = loud": `shop.conf:2: --admin "x" must be host:port`,
+	} {
+		_, got := starts(settings, "--data d")
+		got.wants(t, cli.ExitFailed, want)
+	}
+	t.Setenv("AFFINITY_PACK_WINDOW", "long")
+	_, got = starts("", "")
+	got.wants(t, cli.ExitFailed, "the environment variable AFFINITY_PACK_WINDOW: invalid argument")
+	affinity(t, "", "serve", "--config", "/nowhere.conf").wants(t, cli.ExitFailed, "read the settings of --config: open /nowhere.conf")
+}
+
+// A check says all that is wrong, each with what to do, and starts nothing.
+func TestServeCheck(t *testing.T) {
+	folder := t.TempDir()
+	data := filepath.Join(folder, "data")
+	look := func(code int, line string, want ...string) {
+		t.Helper()
+		line = "serve --check --addr 127.0.0.1:0 --admin 127.0.0.1:0 --data " + data + " " + line
+		affinity(t, "", strings.Fields(line)...).wants(t, code, want...)
+	}
+	look(cli.ExitOK, "--backup "+folder+"/backups", "ok       folder", "ok       clock", "ok       backups", "no faults")
+	if names, err := os.ReadDir(folder); len(names) != 0 || err != nil {
+		t.Errorf("the check leaves %v (%v)", names, err)
+	}
+	look(cli.ExitFailed, "--forwarded 11 --log-level loud", "--forwarded 11: must be", `--log-level "loud": must be`, "2 checks found")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close()
+	socket := filepath.Join(folder, "socket")
+	door, err := net.Listen("unix", socket)
+	must(t, err)
+	defer door.Close()
+	look(cli.ExitFailed, "--addr "+taken.Addr().String()+" --admin unix:"+socket, "fault    address", "fault    admin",
+		"give another address, or end the process that serves there", "2 checks found")
+	user, err := stack.Start(t.Context(), stack.Options{Data: data})
+	must(t, err)
+	look(cli.ExitFailed, "", "is in use by another process: end that process, or use another folder")
+	must(t, user.Close())
+	must(t, os.Chmod(data, 0o750))
+	look(cli.ExitFailed, "", "which holds keys: chmod 700 "+data)
+	must(t, os.Chmod(data, 0o700))
+	look(cli.ExitOK, "")
+	must(t, os.WriteFile(filepath.Join(data, "format"), []byte("999\n"), 0o600))
+	look(cli.ExitFailed, "", `has format "999" and this version reads format`)
+	must(t, os.WriteFile(filepath.Join(data, "clock"), []byte("2999-01-01T00:00:00Z\n"), 0o600))
+	look(cli.ExitFailed, "", "fault    folder", "fault    clock", "set the clock, such as with timedatectl", "2 checks found")
+	look(cli.ExitFailed, "--accept-clock", "1 check found")
+	must(t, os.RemoveAll(data))
+	must(t, os.WriteFile(data, nil, 0o600))
+	look(cli.ExitFailed, "", data+" is not a directory: name another folder")
+}
+
+// fullDisk is a disk without room.
+type fullDisk struct{ vfs.FS }
+
+func (fullDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{TotalBytes: 1 << 40}, nil
+}
+
+// A clock far from the last use of the folder, and a disk without room, keep an engine from starting.
+func TestServeDoubts(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	user, err := stack.Start(t.Context(), stack.Options{Data: data})
+	must(t, err)
+	must(t, user.Close())
+	serve := func(want string, flags ...string) {
+		t.Helper()
+		affinityWith(t, t.Context(), "", func(tl *program) {
+			tl.start = func(ctx context.Context, _ local.Options) (local.RunningStack, error) {
+				_, err := stack.Start(ctx, stack.Options{Data: data, Files: fullDisk{vfs.Default}})
+				return nil, err
+			}
+		}, append([]string{"serve", "--data", data}, flags...)...).wants(t, cli.ExitFailed, want)
+	}
+	serve("MB of room: no space left on device: free some, or copy the folder to a larger disk")
+	for _, used := range []time.Duration{10 * time.Minute, -32 * 24 * time.Hour} {
+		at := time.Now().Add(used).UTC().Format(time.RFC3339)
+		must(t, os.WriteFile(filepath.Join(data, "clock"), []byte(at+"\n"), 0o600))
+		serve("the data folder was last used at " + at + ": set the clock, such as with timedatectl set-ntp true, or start with --accept-clock")
+		serve("no space left on device", "--accept-clock")
 	}
 }
 
@@ -158,7 +278,7 @@ func TestServeRefuses(t *testing.T) {
 		"serve --data " + used + at:                                          "is in use by another process: end that process, or use another folder",
 		"serve --data " + newer + at:                                         `has format "999" and this version reads format`,
 		"serve --data " + nothing + at:                                       "not a directory",
-		"serve --data /proc/affinity" + at:                                   "open the data folder",
+		"serve --data /sys/affinity" + at:                                    "this user may not write the folder /sys/affinity: change its owner, or use another folder",
 	} {
 		affinityWith(t, t.Context(), "", func(tl *program) { tl.start = local.StartStack },
 			strings.Fields(strings.ReplaceAll(line, " D", " "+data))...).wants(t, cli.ExitFailed, want)

@@ -246,6 +246,23 @@ var commands = []benchmark{{
 		return of(o), &o.Common
 	},
 }, {
+	name:  "backup",
+	short: "Measure what a backup under way costs the answers to events",
+	long: "Fill an engine with --sync, and send it events at a fixed rate, with and without backups under way in\n" +
+		"turns. A backup is a full copy, and the next one begins at once. The report has the time from when an event\n" +
+		"was due to its answer. All run in this process.",
+	example: "  affinity bench backup\n" +
+		"  affinity bench backup --dir /var/lib --events 1000000 --json",
+	define: func(flags *pflag.FlagSet) (measurement, *measure.Common) {
+		o := &measure.Backup{}
+		flags.StringVar(&o.Dir, "dir", "", "folder on the disk to measure (default: that of temporary files)")
+		flags.IntVar(&o.Events, "events", 200_000, "events in the folder before")
+		flags.Float64Var(&o.Rate, "rate", 500, "events per second of the fixed rate")
+		flags.DurationVar(&o.Duration, "for", 10*time.Second, "how long each is measured")
+		flags.IntVar(&o.Repeat, "repeat", 3, "runs with and without backups, each")
+		return of(o), &o.Common
+	},
+}, {
 	name:  "guard",
 	short: "Count how often tuning recommends a strategy where nothing can help",
 	long: "Replace the relevant objects of past cases by as many that are drawn uniformly from each case's candidates, tune,\n" +

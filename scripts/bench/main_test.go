@@ -237,6 +237,8 @@ func TestUsage(t *testing.T) {
 		"event --repeat 0":                       "--repeat 0",
 		"hot --users 0":                          "--users",
 		"hot --for 0s":                           "--for",
+		"backup --events 999":                    "--events must be at least 1000",
+		"backup --for 0s":                        "--for",
 		"heap --users 0":                         "--users 0",
 		"heap --events 0":                        "--events 0",
 		"read --events 0":                        "--events 0",
@@ -273,6 +275,24 @@ func TestHot(t *testing.T) {
 	// end while the others are measured.
 	if n := report.Added + report.TailHits + report.TailMisses; n < 1 || n > 30 || report.ReadBytes <= 0 || report.Requests <= 0 {
 		t.Errorf("%+v, want at most a refresh for each event, and what it asked of Bigtable", report)
+	}
+}
+
+// Backups are written while events are answered, at least one a run.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	r := bench(t, strings.Fields("backup --events 2000 --rate 50 --for 100ms --repeat 2 --json")...)
+	r.Wants(t, cli.ExitOK)
+	var report measure.BackupReport
+	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
+		t.Fatalf("%v in %s", err, r.Out)
+	}
+	if report.Events != 2000 || report.Backups < 2 || report.Bytes <= 0 || report.Seconds <= 0 || report.Alone.P99 <= 0 || report.Beside.P99 <= 0 {
+		t.Errorf("%+v, want a backup and times of each run", report)
+	}
+	var text strings.Builder
+	if err := report.Print(&text); err != nil || !strings.Contains(text.String(), "beside a backup") {
+		t.Errorf("it prints %q (%v)", text.String(), err)
 	}
 }
 

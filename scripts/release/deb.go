@@ -11,8 +11,8 @@ import (
 //go:embed affinity.service
 var unit []byte
 
-//go:embed affinity.default
-var defaults []byte
+//go:embed affinity.conf
+var settings []byte
 
 // debDocs is where a package keeps what nobody runs.
 const debDocs = "usr/share/doc/affinity/"
@@ -27,7 +27,7 @@ var debPaths = map[string]string{
 	"completions/affinity.fish": "usr/share/fish/vendor_completions.d/affinity.fish",
 }
 
-// Scripts of the package. None starts the engine: its flags have to name the host or the proxy first. A new
+// Scripts of the package. None starts the engine: its settings have to name the host or the proxy first. A new
 // version of a running one starts at once. A purge leaves the data, which only their owner may remove.
 const (
 	afterInstall = `#!/bin/sh
@@ -56,7 +56,7 @@ fi
 func deb(version, architecture string, files map[string]file, at time.Time) ([]byte, error) {
 	data := map[string]file{
 		"usr/lib/systemd/system/affinity.service": {unit, false},
-		"etc/default/affinity":                    {defaults, false},
+		"etc/affinity/affinity.conf":              {settings, false},
 	}
 	size := 0
 	for name, f := range files {
@@ -67,7 +67,7 @@ func deb(version, architecture string, files map[string]file, at time.Time) ([]b
 	}
 	control := map[string]file{
 		"control":   {debControl(version, architecture, size), false},
-		"conffiles": {[]byte("/etc/default/affinity\n"), false},
+		"conffiles": {[]byte("/etc/affinity/affinity.conf\n"), false},
 		"postinst":  {[]byte(afterInstall), true},
 		"prerm":     {[]byte(beforeRemove), true},
 		"postrm":    {[]byte(afterRemove), true},
@@ -108,8 +108,8 @@ Homepage: https://github.com/affinityengine/affinity
 Description: personalization engine
  Affinity computes from the events of users what each of them likes, and orders
  objects by it. The package has the engine and its command line tool in one
- program, and a unit of systemd, which is not started by itself: write its flags
- to /etc/default/affinity, then: systemctl enable --now affinity
+ program, and a unit of systemd, which is not started by itself: write its
+ settings to /etc/affinity/affinity.conf, then: systemctl enable --now affinity
 `, debVersion(version), architecture, (size+1023)/1024)
 }
 

@@ -56,12 +56,12 @@ func TestDeb(t *testing.T) {
 	holds("usr/lib/systemd/system/affinity.service", "ExecStart=/usr/bin/affinity serve")
 	holds("usr/share/bash-completion/completions/affinity", "complete")
 	holds("usr/share/doc/affinity/copyright", "Apache")
-	flags := filepath.Join(root, "etc/default/affinity")
-	if err := os.WriteFile(flags, []byte("AFFINITY_FLAGS=--forwarded 1\n"), 0o600); err != nil {
+	settings := filepath.Join(root, "etc/affinity/affinity.conf")
+	if err := os.WriteFile(settings, []byte("forwarded = 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	install("1.2.0") // it comes after its candidate
-	holds("etc/default/affinity", "--forwarded 1")
+	holds("etc/affinity/affinity.conf", "forwarded = 1")
 	if out := run(t, "", nil, "dpkg", "--root="+root, "-s", "affinity"); !strings.Contains(out, "Version: 1.2.0\n") {
 		t.Errorf("dpkg says\n%s", out)
 	}
@@ -69,5 +69,5 @@ func TestDeb(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "usr/bin/affinity")); !os.IsNotExist(err) {
 		t.Errorf("the program is still there (%v)", err)
 	}
-	holds("etc/default/affinity", "--forwarded 1")
+	holds("etc/affinity/affinity.conf", "forwarded = 1")
 }

@@ -116,7 +116,7 @@ func (m image) refusesForeignVolume(t *testing.T, port string) {
 	}
 	args := append(slices.Clone(m.entrypoint), "up", "--addr", "0.0.0.0:"+m.port, "--data", m.volume)
 	out, err := m.process(t, port, []string{"AFFINITY_KEY=" + imageKey}, args...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "may not write the data folder "+m.volume) {
+	if err == nil || !strings.Contains(string(out), "may not write the folder "+m.volume) {
 		t.Errorf("with a folder of root: %v, want an error that says so\n%s", err, out)
 	}
 }

@@ -13,6 +13,8 @@ type FeedQuery struct {
 	Cursor string
 	// Format is FormatRecords, FormatIDs, or "" for that of the feed's definition.
 	Format string
+	// Placement names a ranking of the strategy for the order suggested; "" names none.
+	Placement string
 	// Exclude are up to MaxExcluded objectIDs that the page does not have. Name them for every page of a walk.
 	Exclude []string
 }

@@ -55,6 +55,8 @@ type RankRequest struct {
 	Seen string `json:"seen,omitempty"`
 	// Diversity makes the items differ from each other; nil: they need not.
 	Diversity *strategy.Diversity `json:"diversity,omitempty"`
+	// Placement names a ranking of the strategy, which orders in place of its own; "" names none.
+	Placement string `json:"placement,omitempty"`
 	// Strategy ranks by another version of the strategy. 0 stands for the
 	// active one.
 	Strategy int64 `json:"strategy,omitempty"`

@@ -50,6 +50,7 @@ type RecommendRequest struct {
 	Explain   bool                `json:"explain,omitempty"`
 	Seen      string              `json:"seen,omitempty"`
 	Diversity *strategy.Diversity `json:"diversity,omitempty"`
+	Placement string              `json:"placement,omitempty"`
 	Strategy  int64               `json:"strategy,omitempty"`
 	Draft     json.RawMessage     `json:"draft,omitempty"`
 }

@@ -292,6 +292,39 @@ func TestClosedRowBringsNobody(t *testing.T) {
 	r.livesOnlyIn("u", "us")
 }
 
+// A cleaner closes the row of a region where a move that was given up has left events, while another mover is on its way
+// there, which dies once the user has left. What that one has copied stays, and counts.
+func TestClosedRowOfWhoHasLeft(t *testing.T) {
+	r := newResidents(t)
+	r.apply(r.at(1))
+	given := r.movingAt(store.Leaving)
+	copied := func() bool {
+		empty, err := r.us.Events.LogIsEmpty(ctx, appID, "u")
+		must.Succeed(t, err)
+		return !empty
+	}
+	for !copied() {
+		r.step(given, 1)
+	}
+	must.Succeed(t, r.live("u", "eu"))
+	dies := r.movingAt(store.Leaving)
+	r.clean("u", "us")
+	if owner := r.row("us").Owner; owner.State != store.Moved {
+		t.Fatalf("the row in us is not closed: %+v", owner)
+	}
+	for r.row("eu").Owner.State != store.Moved {
+		r.step(dies, 1)
+	}
+	r.clean("u", "us")
+	r.eng = r.fresh()
+	r.expect(1)
+	for range 3 {
+		r.clean("u", "eu")
+	}
+	r.livesOnlyIn("u", "us")
+	r.expect(1)
+}
+
 // A process that remembers the region of before, although the wait is over and the stub is gone, looks again.
 func TestResidentIsFoundWithoutTheStub(t *testing.T) {
 	r := newResidents(t)

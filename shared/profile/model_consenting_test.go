@@ -110,10 +110,11 @@ func (w *simulation) exactSurfaces(when string, app config.App, row store.User) 
 			continue
 		}
 		there := app
-		if app.Residency.On() { // a pack is of the users of one region
-			lives, err := profile.ResidentsOf(w.engine).Region(ctx, app, "u")
-			must.Succeed(w.t, err)
-			there = app.In(lives)
+		if app.Residency.On() { // a pack is of the users whose rows one region owns, whatever their locations say yet
+			there = app.In("eu")
+			if w.home() == w.us {
+				there = app.In("us")
+			}
 		}
 		packed := affinity.Profile{}
 		onlooking := context.WithValue(context.Background(), actorKey{}, onlooker{})

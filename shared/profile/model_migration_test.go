@@ -77,9 +77,13 @@ func (w *simulation) ahead() {
 
 // changed records the app's new configuration.
 func (w *simulation) changed() {
-	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) ||
-		app.Region != w.configs[len(w.configs)-1].Region || app.Move != w.configs[len(w.configs)-1].Move || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion ||
-		!reflect.DeepEqual(app.Experiment, w.configs[len(w.configs)-1].Experiment) {
+	app, last := w.app(), config.App{}
+	if len(w.configs) > 0 {
+		last = w.configs[len(w.configs)-1]
+	}
+	if last.ID == "" || !app.Log.Equal(last.Log) || app.Region != last.Region || app.Move != last.Move ||
+		app.Residency.Mode != last.Residency.Mode || app.StrategyVersion != last.StrategyVersion ||
+		!reflect.DeepEqual(app.Experiment, last.Experiment) {
 		w.mu.Lock()
 		w.configs, w.settled = append(w.configs, app), false
 		w.mu.Unlock()

@@ -178,6 +178,13 @@ func living(procs ...placeProc) placeWorld {
 	return w
 }
 
+// givenUp is living with what a move that was given up has left in region 1.
+func givenUp(procs ...placeProc) placeWorld {
+	w := living(procs...)
+	w.log[1][0] = true
+	return w
+}
+
 func unborn(procs ...placeProc) placeWorld {
 	w := placeWorld{}
 	copy(w.procs[:], procs)
@@ -260,6 +267,8 @@ var residencyCases = map[string]placeModel{
 	"a token is forgotten, and moves":    {start: forgettable(1, forgetsAway, movesTo(0), arrivesBy(1, 0))},
 	"a token is forgotten, and deleted":  {start: forgettable(1, forgetsAway, deletesTo(1, 0), arrivesBy(1, 1)).dying(1, 0)},
 	"a token that never began":           {start: neverBegan(forgetsAway, arrivesBy(1, 0), movesTo(0)).dying(1, 0)},
+	"a move was given up":                {start: givenUp(movesTo(0), arrivesBy(1, 0), movesTo(1).behind(0)).dying(1, 0), rest: true},
+	"a move was given up, and another":   {start: givenUp(movesTo(0), movesTo(1), readsPlace).dying(1, 0)},
 	"two forget a token":                 {start: forgettable(1, forgetsAway, forgetsAway, arrivesBy(1, 0)).dying(1, 0)},
 }
 
@@ -315,10 +324,14 @@ func TestModelOfResidencyFindsHoles(t *testing.T) {
 			start: living(movesTo(1), readsPlace), placeRules: placeRules{trustsCache: true, wakesTooEarly: true}},
 		"the copy changes after the location, and nobody looks at it": {
 			start: living(movesTo(1), arrivesBy(1, 0)).dying(1, 0), rest: true, placeRules: placeRules{copiesLater: true, trustsCopies: true}},
+		"what a move left is dropped although another has left for it": {
+			start: givenUp(movesTo(0), movesTo(1)).dying(1, 0), placeRules: placeRules{trustsPlace: true}},
+		"a copy is repaired under a location that is old": {
+			start: givenUp(movesTo(0), movesTo(1), readsPlace).dying(1, 0), placeRules: placeRules{repairsFirst: true}},
 		"nobody looks for a row from before locations": {
 			start: early(arrivesBy(1, 1), readsPlace), placeRules: placeRules{homeUnseen: true}},
 	} {
-		states, way, _ := m.search(*residencyMost)
+		states, way, _ := m.search(3 * *residencyMost)
 		if t.Log(name, states, way); way == "" {
 			t.Errorf("%s: no hole in %d states", name, states)
 		}

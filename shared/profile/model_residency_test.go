@@ -19,7 +19,12 @@ import "fmt"
 //   - A mover first gives such a row an owner. Then it moves the token as an app's move does, and changes the location
 //     after the arrival, whatever instant it has. It moves nobody back to a region where anything is left.
 //   - A cleaner waits until nobody acts on the earlier location, nor on a copy that a slow process has written. If the
-//     copy is another then, it writes it, and waits from now on. Else it drops what was left, and erases the row.
+//     copy is another then, it renews the location, writes the copy, renews it again, and waits from now on: who dies
+//     between leaves a young location. Else it drops what was left, and erases the row. But if
+//     the row where the token lives says that it has moved here, it leaves that to who completes the arrival.
+//   - Where a row that is nobody's has a log, a move was given up. A cleaner closes it first: it says that it has moved to
+//     where the token lives, by an epoch below that of a row that a token has left, and the location is renewed, so that
+//     the wait begins.
 //   - An event that names a known user of another region moves its token there before it is logged.
 //   - A forgetter takes everything but the ticket out of the row of a token that was deleted long ago, if nobody has drawn
 //     a ticket since it found the log empty. Then it removes the location, if that is still the old one, and the copy.
@@ -27,6 +32,12 @@ import "fmt"
 //     the wait begins now.
 //   - Who gives a row an owner under a location that is old renews the location first: either they or the forgetter
 //     change it.
+
+// closing and closed are the epochs of a row that a cleaner has closed.
+const (
+	closing = iota + 1
+	closed
+)
 
 const (
 	placeRegions = 2
@@ -107,8 +118,10 @@ const (
 	moverWaits
 	moverWaitsAgain
 	moverChecks
+	moverRenews
 	moverRepairs
 	moverTouches
+	moverLooksThere
 	moverLooks
 	moverDrops
 	moverErases
@@ -123,6 +136,9 @@ const (
 	forgetterReadsLog
 	forgetterErases
 	cleanerReads
+	closerCloses
+	closerTouches
+	closerSeals
 )
 
 // placeProc is a process: what it does, and what it has seen.
@@ -182,6 +198,8 @@ type placeRules struct {
 	homeUnseen     bool // nobody looks for a row from before locations
 	copiesLater    bool // a mover writes the copy after the location
 	trustsCopies   bool // a cleaner does not look at the copy
+	trustsPlace    bool // nor at the row where the token lives
+	repairsFirst   bool // it writes the copy before it renews the location
 }
 
 type placeModel struct {
@@ -255,8 +273,9 @@ func (t *placeTurn) refreshCaches() {
 func (w *placeWorld) late() {
 	for n := range w.procs {
 		q := &w.procs[n]
-		if running := q.step != placeBegins && q.step != placeEnded; running &&
-			(q.kind == placeMessage || q.kind == placeReader || q.kind == placeDeleter || q.step == moverCopiesPlace) {
+		running := q.step != placeBegins && q.step != placeEnded
+		copying := q.step >= moverLeaves && q.step <= moverFences || q.step == moverCopiesPlace || q.step == moverRepairs
+		if running && (copying || q.kind == placeMessage || q.kind == placeReader || q.kind == placeDeleter) {
 			q.late = true
 		}
 	}

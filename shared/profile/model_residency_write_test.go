@@ -89,7 +89,7 @@ func (t *placeTurn) draw(row *placeRow) {
 	t.scanned()
 	t.say("draws ticket %d in %d: %s %d", row.ticket, p.region, placeStates[row.state], row.epoch)
 	switch {
-	case seen.state == movedAway && row.epoch < seen.epoch: // it has not arrived
+	case seen.state == movedAway && seen.epoch > closed && row.epoch < seen.epoch: // it has not arrived
 		p.row, p.step = seen, placeHelpsRead
 	case row.state == movedAway:
 		p.region, p.both = 1-p.region, false
@@ -128,14 +128,46 @@ func (t *placeTurn) move() bool {
 	case cleanerReads: // the token has moved already, by a message or by a mover that died
 		p.old, p.next = *row, 0
 		t.say("reads the row that was left: %s", placeStates[row.state])
-		if p.step = moverWaits; row.state != movedAway {
+		switch {
+		case row.state == unowned && w.log[from] != [placeEvents]bool{}:
+			p.step = closerCloses
+		case row.state == movedAway && row.epoch == closing:
+			p.step = closerTouches
+		case row.state == movedAway:
+			p.step = moverWaits
+		default:
 			p.end()
 		}
+	case closerCloses:
+		t.atomic = true
+		if p.step = closerTouches; row.state != unowned {
+			p.end()
+		} else {
+			row.state, row.epoch = movedAway, closing
+		}
+		t.say("closes the row in %d: %s", from, placeStates[row.state])
+	case closerTouches:
+		t.atomic = true
+		if p.step = closerSeals; w.where != p.found {
+			p.end()
+		} else {
+			w.stamps++
+			w.relocate(location{p.found.region, w.stamps})
+		}
+		t.say("the location is %+v", w.where)
+	case closerSeals:
+		t.atomic = true
+		if p.step = placeLocates; row.state != movedAway || row.epoch != closing {
+			p.end()
+		} else {
+			row.epoch = closed
+		}
+		t.say("seals the row in %d", from)
 	case moverReads:
 		p.row = *row
 		t.say("reads the row to move in %d: %s %d", from, placeStates[row.state], row.epoch)
 		switch {
-		case row.state == ownedHere && w.rows[1-from].state == movedAway && !t.movesBack:
+		case row.here() && w.rows[1-from].state == movedAway && !t.movesBack:
 			t.giveUp("waits until what was left is cleaned")
 		case row.state == ownedHere:
 			p.step = moverLeaves
@@ -202,6 +234,7 @@ func (t *placeTurn) move() bool {
 			w.stamps++
 			w.relocate(location{1 - from, w.stamps})
 		}
+		p.found = w.where
 		t.say("the location is %+v", w.where)
 		if p.step = moverCopiesPlace; !t.copiesLater {
 			t.relocated()
@@ -216,11 +249,32 @@ func (t *placeTurn) move() bool {
 			t.say("has waited")
 		}
 	case moverChecks:
-		p.found = w.where
-		t.say("looks at the copy of %+v: %d", w.where, int(w.copied)-1)
-		if p.step = moverLooks; w.copied != 0 && w.copied != w.where.region+1 && !t.trustsCopies {
-			p.step = moverRepairs
+		if w.where != p.found { // the wait begins at its instant
+			p.found, p.step = w.where, moverWaits
+			t.say("reads the location %+v", w.where)
+			break
 		}
+		t.say("looks at the copy of %+v: %d", w.where, int(w.copied)-1)
+		switch {
+		case w.copied != 0 && w.copied != w.where.region+1 && !t.trustsCopies:
+			if p.step = moverRenews; t.repairsFirst {
+				p.step = moverRepairs
+			}
+		case t.trustsPlace:
+			p.step = moverLooks
+		default:
+			p.step = moverLooksThere
+		}
+	case moverRenews:
+		t.atomic = true
+		if p.step = moverRepairs; w.where != p.found {
+			p.step = moverWaits
+		} else {
+			w.stamps++
+			p.found = location{p.found.region, w.stamps}
+			w.relocate(p.found)
+		}
+		t.say("the location is %+v", w.where)
 	case moverRepairs:
 		w.copied = p.found.region + 1
 		p.step = moverTouches
@@ -232,6 +286,12 @@ func (t *placeTurn) move() bool {
 			w.relocate(location{p.found.region, w.stamps})
 		}
 		t.say("the location is %+v", w.where)
+	case moverLooksThere:
+		there := w.rows[1-from]
+		if p.step = moverLooks; there.state == movedAway && there.epoch > closed {
+			p.end()
+		}
+		t.say("looks at the row where it lives: %s", placeStates[there.state])
 	case moverLooks:
 		if p.step = moverDrops; row.state != movedAway || row.epoch != p.old.epoch {
 			p.end()

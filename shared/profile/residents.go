@@ -241,7 +241,9 @@ func (e *Engine) relocate(ctx context.Context, app config.App, token string, gon
 // copies here. If a copy of the location still says something else, the wait begins now.
 //
 // A move that was given up, or a message that met it, may leave events in a region whose row says nothing. Nobody may
-// move there while they are removed. So the row says first that the user has moved away, as of now.
+// move there while they are removed. So the row says first that the user has moved away, as of now. A mover that began
+// before and died may have left the user between the regions: the row where they live says so, and Clean completes
+// that move in place of removing what it has copied.
 //
 // Of a user who lives in the region and was deleted long ago, Clean begins to remove the location, and Forget the rest.
 func (r Residents) Clean(ctx context.Context, app config.App, token, region string,
@@ -253,6 +255,9 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 	}
 	found, err := e.env.regions.finder.Look(ctx, app, token)
 	if err != nil {
+		return false, err
+	}
+	if completed, err := e.completeMove(ctx, app, token, found, region); err != nil || completed {
 		return false, err
 	}
 	row, err := here.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
@@ -277,7 +282,7 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 	finder := e.env.regions.finder
 	if copied, err := finder.Copied(ctx, app, token, found); err != nil || !copied {
 		if err == nil {
-			_, err = finder.Touch(ctx, app, token, found, found.Region)
+			err = finder.Repair(ctx, app, token, found)
 		}
 		return false, err
 	}
@@ -288,6 +293,25 @@ func (r Residents) Clean(ctx context.Context, app config.App, token, region stri
 		return false, err
 	}
 	return true, here.env.store.Users.EraseMoved(ctx, app.ID, token, row.Owner)
+}
+
+// completeMove completes the move of a token to a region from the one in which it lives by its location, if the row
+// there says that it has left for it. Who removes what is left in the region reads the row of the region after this:
+// so an arrival in between is not missed.
+func (e *Engine) completeMove(ctx context.Context, app config.App, token string, found store.Location,
+	region string) (bool, error) {
+	if found.Region == "" || found.Region == region {
+		return false, nil
+	}
+	there, err := e.env.in(found.Region)
+	if err != nil {
+		return false, err
+	}
+	row, err := there.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserState)
+	if err != nil || row.Owner.State != store.Moved || row.Owner.Region != region || row.Owner.Epoch <= closed {
+		return false, err
+	}
+	return true, there.relocate(ctx, app, token, row.Owner)
 }
 
 // CleanAll is Clean of all regions of the app in which the user does not live.

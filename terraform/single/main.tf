@@ -5,7 +5,7 @@ locals {
   user_data = templatefile("${path.module}/cloud-init.yaml.tftpl", {
     package_url    = var.package_url
     package_sha256 = var.package_sha256
-    flags          = flatten([for host, app in var.hosts : concat(["--tls-host", host], app == "" ? [] : ["--host", "${host}=${app}"])])
+    settings       = flatten([for host, app in var.hosts : concat(["tls-host = ${host}"], app == "" ? [] : ["host = ${host}=${app}"])])
   })
 }
 

@@ -65,7 +65,7 @@ variable "snapshot_days" {
 }
 
 variable "hosts" {
-  description = "Hosts by which clients reach the engine, each with the one app that is reached by it, or with \"\" for all apps. The engine gets a certificate for each from Let's Encrypt."
+  description = "Hosts by which clients reach the engine, each with the one app that is reached by it, or each with \"\" for all apps. The engine gets a certificate for each from Let's Encrypt."
   type        = map(string)
   nullable    = false
 
@@ -77,6 +77,11 @@ variable "hosts" {
   validation {
     condition     = alltrue([for app in values(var.hosts) : can(regex("^[A-Za-z0-9_-]{0,64}$", app))])
     error_message = "The apps of hosts must be ids of apps, of letters, digits, - and _: ${join(", ", values(var.hosts))}."
+  }
+
+  validation {
+    condition     = !contains(values(var.hosts), "") || alltrue([for app in values(var.hosts) : app == ""])
+    error_message = "Either each of hosts has an app, or none has: an engine with a host of one app refuses all hosts without one."
   }
 }
 

@@ -35,15 +35,7 @@ const mainItem = "bigtable_nodes"
 // Compute returns the bill of a workload, which Check accepts.
 func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	b := Bill{Workload: w, Figures: f}
-	add := func(what string, quantity float64, price string) {
-		line := Line{What: what, Quantity: quantity, Price: price}
-		if usd := p.Find(price).USD; usd != nil {
-			cost := math.Round(100*quantity**usd) / 100
-			line.USD = &cost
-			b.Sum += cost
-		}
-		b.Lines = append(b.Lines, line)
-	}
+	add := adding(&b.Lines, &b.Sum, p)
 	b.needs()
 	b.storage(add)
 	b.compute(add, d, p)
@@ -52,7 +44,6 @@ func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 	b.logs(add)
 	b.warehouse(add)
 	b.rest(add)
-	b.Sum = math.Round(100*b.Sum) / 100
 	if _, known := p.USD(mainItem); known {
 		b.Total = &b.Sum
 	}
@@ -60,6 +51,19 @@ func Compute(w Workload, f Figures, p price.Prices, d Delivery) Bill {
 }
 
 type adder func(what string, quantity float64, price string)
+
+// adding returns what adds lines to those of a bill, and the costs that are known to its sum.
+func adding(lines *[]Line, sum *float64, p price.Prices) adder {
+	return func(what string, quantity float64, price string) {
+		line := Line{What: what, Quantity: quantity, Price: price}
+		if usd := p.Find(price).USD; usd != nil {
+			cost := math.Round(100*quantity**usd) / 100
+			line.USD = &cost
+			*sum = math.Round(100*(*sum+cost)) / 100
+		}
+		*lines = append(*lines, line)
+	}
+}
 
 func (b *Bill) needs() {
 	w, n := b.Workload, &b.Needs
@@ -135,9 +139,9 @@ func (b *Bill) rest(add adder) {
 	add("images of the functions", imagesGiB, "images")
 }
 
-// Unknown returns the prices that a bill needs and the list lacks.
-func (b Bill) Unknown(p price.Prices) (unknown price.Prices) {
-	for _, line := range b.Lines {
+// Unknown returns the prices that lines need and the list lacks.
+func Unknown(lines []Line, p price.Prices) (unknown price.Prices) {
+	for _, line := range lines {
 		if price := p.Find(line.Price); price.USD == nil && unknown.Find(line.Price) == nil {
 			unknown = append(unknown, *price)
 		}
@@ -147,7 +151,9 @@ func (b Bill) Unknown(p price.Prices) (unknown price.Prices) {
 
 // Comparison is the bill of this version, and of an earlier one if that is asked for.
 type Comparison struct {
-	Now    Bill         `json:"now"`
-	Before *Bill        `json:"before,omitempty"`
-	Prices price.Prices `json:"prices"`
+	Now    Bill  `json:"now"`
+	Before *Bill `json:"before,omitempty"`
+	// Machine is one machine in place of the deployment.
+	Machine Machine      `json:"machine"`
+	Prices  price.Prices `json:"prices"`
 }

@@ -33,7 +33,7 @@ func TestCostsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "billing": billingTable(t), "levers": leversTable(t), "log": logTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
+	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "billing": billingTable(t), "levers": leversTable(t), "log": logTable(t), "machines": machinesTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
 			t.Fatalf("COSTS.md has no part %s", name)
@@ -118,7 +118,7 @@ func billsTable(t *testing.T) string {
 	fmt.Fprintf(&b, "\n\n| without a price | unit | 1M a day | 100M a day |\n|---|---|---|---|\n")
 	for i, line := range bills[1].Lines {
 		if line.USD == nil {
-			unknown := bills[1].Unknown(prices)
+			unknown := plan.Unknown(bills[1].Lines, prices)
 			at := slices.IndexFunc(unknown, func(p price.Price) bool { return p.Name == line.Price })
 			fmt.Fprintf(&b, "| %s | %s, `%s` | %s | %s |\n", line.What, unknown[at].Unit, line.Price, render.Quantity(line.Quantity), render.Quantity(bills[3].Lines[i].Quantity))
 		}
@@ -254,6 +254,26 @@ func regionsTable(t *testing.T) string {
 		fmt.Fprintf(&b, "| %s events a day | %s, %.2f | %s, %.2f | %.0f %% |\n", render.Quantity(w.EventsPerDay),
 			render.Quantity(one.Needs.Nodes.Total), one.Sum, render.Quantity(2*each.Needs.Nodes.Total), two, 100*(two/one.Sum-1))
 	}
+	return b.String()
+}
+
+// machinesTable compares one machine with the deployment, for shops like the first workload and smaller and larger ones.
+func machinesTable(t *testing.T) string {
+	prices := remembered(t)
+	var b strings.Builder
+	b.WriteString("| events a day | one machine | its disk, GiB | cores in the busiest minute | USD | the deployment, USD |\n|---|---|---|---|---|---|\n")
+	for _, events := range []float64{20_000, 1e5, 1e6, 1e7, 5e7, 1e8} {
+		w := shop
+		share := events / w.EventsPerDay
+		w.EventsPerDay, w.Users, w.ReadsPerSecond = events, w.Users*share, w.ReadsPerSecond*share
+		m, deployed := plan.ComputeMachine(w, plan.Now, prices), plan.Compute(w, plan.Now, prices, plan.Push)
+		name, disk, usd := m.Type, render.Quantity(m.DiskGiB), render.Dollars(&m.Sum)
+		if name == "" {
+			name, disk, usd = "none", "", ""
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f |\n", render.Quantity(events), name, disk, render.Quantity(m.Cores), usd, deployed.Sum)
+	}
+	fmt.Fprintf(&b, "\nThey cross where the largest type ends: at %s events a day.\n", render.Quantity(plan.ComputeMachine(shop, plan.Now, prices).UpTo))
 	return b.String()
 }
 

@@ -300,6 +300,9 @@ func TestPricesHaveSources(t *testing.T) {
 			used[line.Price] = true
 		}
 	}
+	for _, line := range plan.ComputeMachine(all, plan.Now, price.List()).Lines {
+		used[line.Price] = true
+	}
 	for _, p := range price.List() {
 		if !used[p.Name] || p.Unit == "" || p.Region == "" || !strings.HasPrefix(p.Page, "https://cloud.google.com/") || len(p.Date) != len("2026-11-22") {
 			t.Errorf("%+v lacks something, or no bill uses it", p)

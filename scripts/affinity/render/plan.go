@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -44,6 +45,7 @@ func Plan(out io.Writer, c plan.Comparison) error {
 		return err
 	}
 	writeBilling(&text, c.Now)
+	writeMachine(&text, c.Machine)
 	writeUnknown(&text, c)
 	_, err := out.Write(text.Bytes())
 	return err
@@ -92,15 +94,35 @@ func writeNeeds(text *bytes.Buffer, b plan.Bill) {
 		"seconds of one core\n\n", Quantity(n.Recompute.NodeSeconds), Quantity(n.Recompute.CoreSeconds))
 }
 
+// writeMachine writes the bill of one machine, and how far it goes.
+func writeMachine(text *bytes.Buffer, m plan.Machine) {
+	fmt.Fprint(text, "\nOne machine with affinity serve in place of the deployment (terraform/single); while it is "+
+		"away, so is the engine:\n")
+	if m.Type == "" {
+		fmt.Fprintf(text, "  none of the types here is large enough: the busiest minute takes %s cores\n", Quantity(m.Cores))
+	} else {
+		fmt.Fprintf(text, "  %s with a disk of %s GiB; the busiest minute takes %s cores\n", m.Type, Quantity(m.DiskGiB),
+			Quantity(m.Cores))
+		for _, line := range m.Lines {
+			if line.USD != nil {
+				fmt.Fprintf(text, "  %8s  %s\n", Dollars(line.USD), line.What)
+			}
+		}
+		fmt.Fprintf(text, "  %8s  sum of what has a price\n", Dollars(&m.Sum))
+	}
+	fmt.Fprintf(text, "  the largest type serves %s events a day like these\n", Quantity(m.UpTo))
+}
+
 func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
-	unknown := c.Now.Unknown(c.Prices)
+	lines := slices.Concat(c.Now.Lines, c.Machine.Lines)
+	unknown := plan.Unknown(lines, c.Prices)
 	if len(unknown) > 0 {
 		fmt.Fprintf(text, "\nTheir price is unknown. Read it on its page and give it as --price NAME=USD, or all of "+
 			"them in a file with --price-file:\n")
 	}
 	for _, price := range unknown {
 		var what []string
-		for _, line := range c.Now.Lines {
+		for _, line := range lines {
 			if line.Price == price.Name {
 				what = append(what, fmt.Sprintf("%s %s", line.What, Quantity(line.Quantity)))
 			}

@@ -126,24 +126,13 @@ func diskSync(name string) (_ Percentiles, err error) {
 // and how many it applies, and adds the waits of the open loop.
 func (o Sync) engine(ctx context.Context, data string, syncs bool, waits stopwatch) (answered, applied float64,
 	err error) {
-	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: syncApp, Key: syncApp}}, Data: data, Sync: syncs})
+	n, err := startAnswering(ctx, data, syncs, o.Connections)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, s.Close(), os.RemoveAll(data)) }()
-	n := &noise{s: s, web: &http.Client{Timeout: probeTimeout,
-		Transport: &http.Transport{MaxIdleConnsPerHost: max(o.Connections, noisyAtOnce)}}}
-	defer n.web.CloseIdleConnections()
-	if status, err := n.call(ctx, syncApp, "POST", "/1/strategies/personalization", noisyStrategy); err != nil ||
-		status != http.StatusOK {
-		return 0, 0, fmt.Errorf("set the strategy: %d, %w", status, err)
-	}
-	// Beyond its limit an app's events wait in the slow lane.
-	if err := s.Backends.CachedConfig.SetLimits(ctx, syncApp, limit.Numbers{EventsPerSecond: 1_000_000}); err != nil {
-		return 0, 0, err
-	}
+	defer func() { err = errors.Join(err, n.close(), os.RemoveAll(data)) }()
 	if _, err = o.closed(ctx, n, min(o.Duration, 2*time.Second)); err == nil {
-		err = s.Idle(ctx)
+		err = n.s.Idle(ctx)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -152,13 +141,40 @@ func (o Sync) engine(ctx context.Context, data string, syncs bool, waits stopwat
 	events, err := o.closed(ctx, n, o.Duration)
 	answered = events / time.Since(began).Seconds()
 	if err == nil {
-		err = s.Idle(ctx)
+		err = n.s.Idle(ctx)
 	}
 	applied = events / time.Since(began).Seconds()
 	if err == nil {
-		err = o.open(ctx, n, waits)
+		err = n.open(ctx, o.Rate, o.Duration, waits)
 	}
 	return answered, applied, err
+}
+
+// startAnswering starts an engine with a folder and an app that may send as much as it likes, and a client.
+func startAnswering(ctx context.Context, data string, syncs bool, connections int) (*noise, error) {
+	s, err := stack.Start(ctx, stack.Options{Apps: []stack.App{{ID: syncApp, Key: syncApp}}, Data: data, Sync: syncs})
+	if err != nil {
+		return nil, err
+	}
+	n := &noise{s: s, web: &http.Client{Timeout: probeTimeout,
+		Transport: &http.Transport{MaxIdleConnsPerHost: max(connections, noisyAtOnce)}}}
+	status, err := n.call(ctx, syncApp, "POST", "/1/strategies/personalization", noisyStrategy)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("set the strategy: it was answered %d", status)
+	}
+	if err == nil { // beyond its limit an app's events wait in the slow lane
+		err = s.Backends.CachedConfig.SetLimits(ctx, syncApp, limit.Numbers{EventsPerSecond: 1_000_000})
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+// close ends the engine.
+func (n *noise) close() error {
+	n.web.CloseIdleConnections()
+	return n.s.Close()
 }
 
 // closed sends events on all connections, each after the answer to the one before, and returns how many.
@@ -169,7 +185,7 @@ func (o Sync) closed(ctx context.Context, n *noise, lasts time.Duration) (float6
 	for range o.Connections {
 		group.Go(func() error {
 			for time.Since(began) < lasts && ctx.Err() == nil {
-				if err := n.event(ctx, int(sent.Add(1))); err != nil {
+				if err := n.events(ctx, int(sent.Add(1)), 1); err != nil {
 					return err
 				}
 			}
@@ -180,8 +196,8 @@ func (o Sync) closed(ctx context.Context, n *noise, lasts time.Duration) (float6
 	return float64(sent.Load()), err
 }
 
-// open sends events at the rate, whether they are answered or not.
-func (o Sync) open(ctx context.Context, n *noise, waits stopwatch) error {
+// open sends events at a rate a second, whether they are answered or not, and adds how long each waits for its answer.
+func (n *noise) open(ctx context.Context, rate float64, lasts time.Duration, waits stopwatch) error {
 	var mu sync.Mutex
 	var next atomic.Int64
 	began := time.Now()
@@ -190,12 +206,12 @@ func (o Sync) open(ctx context.Context, n *noise, waits stopwatch) error {
 		group.Go(func() error {
 			for {
 				i := next.Add(1)
-				due := began.Add(time.Duration(float64(i) / o.Rate * float64(time.Second)))
-				if due.Sub(began) > o.Duration || ctx.Err() != nil {
+				due := began.Add(time.Duration(float64(i) / rate * float64(time.Second)))
+				if due.Sub(began) > lasts || ctx.Err() != nil {
 					return ctx.Err()
 				}
 				time.Sleep(time.Until(due))
-				if err := n.event(ctx, int(i)); err != nil {
+				if err := n.events(ctx, int(i), 1); err != nil {
 					return err
 				}
 				wait := max(1, time.Since(due).Microseconds())
@@ -211,13 +227,13 @@ func (o Sync) open(ctx context.Context, n *noise, waits stopwatch) error {
 	return group.Wait()
 }
 
-// event sends one event.
-func (n *noise) event(ctx context.Context, i int) error {
-	status, err := n.call(ctx, syncApp, "POST", "/1/events", noisyEvents(i, 1))
-	if err != nil || status != http.StatusOK {
-		return fmt.Errorf("an event was answered %d: %w", status, err)
+// events sends events in a request.
+func (n *noise) events(ctx context.Context, first, count int) error {
+	status, err := n.call(ctx, syncApp, "POST", "/1/events", noisyEvents(first, count))
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("events were answered %d", status)
 	}
-	return nil
+	return err
 }
 
 // Print prints the report.

@@ -20,6 +20,9 @@ func (c Feeds) Page(ctx context.Context, name, order string, q api.FeedQuery) (a
 	if q.Cursor != "" {
 		query.Set("cursor", q.Cursor)
 	}
+	if q.Placement != "" {
+		query.Set("placement", q.Placement)
+	}
 	if q.Format != "" {
 		query.Set("format", q.Format)
 	}

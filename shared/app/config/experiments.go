@@ -18,8 +18,9 @@ import (
 // ArmRanking is what the strategy of an arm orders by. It scores as the active strategy does, so all users have one
 // stored profile, whatever arm they are in.
 type ArmRanking struct {
-	Impact  int               `json:"impact"`
-	Ranking *strategy.Ranking `json:"ranking,omitempty"`
+	Impact     int                          `json:"impact"`
+	Ranking    *strategy.Ranking            `json:"ranking,omitempty"`
+	Placements map[string]*strategy.Ranking `json:"placements,omitempty"`
 }
 
 // InArm returns the app with the strategy that the user of a unit gets, and the arm they are in: the app as it is, and
@@ -35,7 +36,7 @@ func (a App) InArm(unit string, now time.Time) (App, experiment.Assignment) {
 	}
 	arm, by := a.Experiment.Arms[i], a.ArmRankings[i]
 	a.StrategyVersion = arm.Strategy
-	a.Strategy.PersonalizationImpact, a.Strategy.Ranking = by.Impact, by.Ranking
+	a.Strategy.PersonalizationImpact, a.Strategy.Ranking, a.Strategy.Placements = by.Impact, by.Ranking, by.Placements
 	return a, experiment.Assignment{Experiment: a.Experiment.Name, Arm: arm.Name}
 }
 
@@ -96,7 +97,7 @@ func (a App) WithExperiment(e experiment.Experiment, strategyOf func(version int
 		if why := a.unlike(s); why != "" {
 			return a, false, e.Refuse("arm %q: strategy %d %s", arm.Name, arm.Strategy, why)
 		}
-		rankings[i] = ArmRanking{s.PersonalizationImpact, s.Ranking}
+		rankings[i] = ArmRanking{s.PersonalizationImpact, s.Ranking, s.Placements}
 	}
 	a.Experiment, a.ArmRankings = e, rankings
 	return a, !reflect.DeepEqual(e, old), nil
@@ -106,8 +107,8 @@ func (a App) WithExperiment(e experiment.Experiment, strategyOf func(version int
 func (a App) unlike(s strategy.Strategy) string {
 	switch {
 	case !a.Strategy.SameScoring(s):
-		return fmt.Sprintf("scores otherwise than version %d, which is active: "+
-			"arms must share the scoring of the active strategy, and may differ in ranking and personalizationImpact",
+		return fmt.Sprintf("scores otherwise than version %d, which is active: arms must share "+
+			"the scoring of the active strategy, and may differ in ranking, placements and personalizationImpact",
 			a.StrategyVersion)
 	case s.RankingOrDefault().Popularity.HalfLife != a.Strategy.RankingOrDefault().Popularity.HalfLife:
 		return "has another ranking.popularity.halfLife than the active one: the statistics of an index have one for " +

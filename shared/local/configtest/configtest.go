@@ -285,6 +285,8 @@ func testStrategyForms(t *testing.T, s store) {
 	full.HalfLives = strategy.InDays(30, 7)
 	full.Ranking = strategy.PlainRanking()
 	full.Ranking.Session.HalfLife = strategy.Events(2.5)
+	full.Placements = map[string]*strategy.Ranking{"home/`é\n": strategy.PlainRanking(), "empty": {}}
+	full.Placements["home/`é\n"].Popularity.HalfLife = strategy.HalfLife{}
 	full.Aliases = map[string]map[string]string{"a.b/c`": {"": "x", "é\n\"": "y"}, "colour": {"grey": "gray"}}
 	full.IgnoredValues = []string{"é\n\"", "-"}
 	full.AllowedValues = map[string]strategy.ValueSet{"a.b/c`": strategy.SetOf("é\n\"", "y")}

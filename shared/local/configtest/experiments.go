@@ -15,6 +15,9 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
+// home are placements of a strategy.
+var home = map[string]*strategy.Ranking{"home": {Freshness: &strategy.FreshnessRanking{Attribute: "addedAt"}}}
+
 // ranked is scores(n) with another impact.
 func ranked(n, impact int) strategy.Strategy {
 	s := scores(n)
@@ -27,7 +30,9 @@ func ranked(n, impact int) strategy.Strategy {
 func compared(t *testing.T, s store, app string) (config.Experiments, experiment.Experiment) {
 	create(t, s, app)
 	setStrategy(t, s, app, scores(1), 1, true)
-	setStrategy(t, s, app, ranked(2, 70), 2, true)
+	placed := ranked(2, 70)
+	placed.Placements = home
+	setStrategy(t, s, app, placed, 2, true)
 	setStrategy(t, s, app, ranked(2, 30), 3, true)
 	return config.ExperimentsOf(config.NewCached(s.Source, 0)), experiment.Experiment{
 		Name: "impact", Coverage: 1, Metric: "clicks",
@@ -64,7 +69,12 @@ func testExperiments(t *testing.T, s store) {
 	}
 	app, err := s.App(t.Context(), "shop")
 	read(t, "app", app.Experiment, err, want)
-	read(t, "rankings", app.ArmRankings, nil, []config.ArmRanking{{Impact: 30}, {Impact: 70}})
+	read(t, "rankings", app.ArmRankings, nil, []config.ArmRanking{{Impact: 30}, {Impact: 70, Placements: home}})
+	app.Experiment.Arms, app.ArmRankings = []experiment.Arm{{Name: "more", Strategy: 2, Weight: 1}}, app.ArmRankings[1:]
+	app.Experiment.Coverage = 1
+	if in, _ := app.InArm("ann", now); in.StrategyVersion != 2 || !cmp.Equal(in.Strategy.Placements, home) {
+		t.Errorf("a user of the arm has %+v", in.Strategy)
+	}
 
 	now = now.Add(time.Minute)
 	for i, changed := range []bool{true, false} {
@@ -194,8 +204,10 @@ func testExperimentStrategies(t *testing.T, s store) {
 	refused(t, "no arm", err, `it has no arm "none"`)
 	for i := range 2 {
 		promoted, app, err := x.Promote(t.Context(), "shop", "impact", "more", now)
+		want := ranked(2, 70)
+		want.Placements = home
 		if err != nil || promoted.Promoted != "more" || promoted.StoppedAt.IsZero() || app.StrategyVersion != 4 ||
-			app.ScoringVersion != 2 || !app.Strategy.Equal(ranked(2, 70)) || !app.Experiment.Ended(now) {
+			app.ScoringVersion != 2 || !app.Strategy.Equal(want) || !app.Experiment.Ended(now) {
 			t.Fatalf("promotion %d: %+v, strategy %d %+v, %v", i, promoted, app.StrategyVersion, app.Strategy, err)
 		}
 	}

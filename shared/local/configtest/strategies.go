@@ -40,6 +40,7 @@ func testScoringVersion(t *testing.T, s store) {
 		{"allowed values", allow("b", "c"), 14, 14},
 		{"the same allowed values", allow("c", "b"), 14, 14},
 		{"the default again", func() { set.IgnoredValues, set.AllowedValues = nil, nil }, 15, 15},
+		{"a placement", func() { set.Placements = map[string]*strategy.Ranking{"home": {}} }, 16, 15},
 	}
 	for _, step := range steps {
 		step.change()
@@ -58,7 +59,7 @@ func testScoringVersion(t *testing.T, s store) {
 	if err := s.SetRetention(t.Context(), "shop", 30); err != nil {
 		t.Fatal(err)
 	}
-	if app, err := s.App(t.Context(), "shop"); err != nil || app.ScoringVersion != 15 || app.StrategyVersion != 15 {
+	if app, err := s.App(t.Context(), "shop"); err != nil || app.ScoringVersion != 15 || app.StrategyVersion != 16 {
 		t.Errorf("after a change of the retention: %+v, error %v", app, err)
 	}
 }

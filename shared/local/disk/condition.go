@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,10 +65,82 @@ func (d *Disk) NearlyFull() error {
 	if d.dir == "" {
 		return nil
 	}
-	usage, err := diskUsage(d.fs, d.dir)
+	return nearlyFull(d.fs, d.dir)
+}
+
+func nearlyFull(fs vfs.FS, dir string) error {
+	usage, err := diskUsage(fs, dir)
 	if least := leastForEvents(usage); err == nil && usage.AvailBytes < least {
 		return fmt.Errorf("the disk of this engine is nearly full: %d MB are free, and new events need %d MB",
 			usage.AvailBytes>>20, least>>20)
 	}
 	return err
+}
+
+// Try returns what would keep an engine from using a folder, or from taking events with it, each in words. It leaves
+// the folder as it is, and makes none.
+func Try(dir string) (faults []error) {
+	for _, err := range []error{Writable(dir), tryRoom(dir), tryContent(dir)} {
+		if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}
+
+// existing returns a folder, or if there is none the one in which it would be made.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Writable returns why this user cannot write a folder or make it, or nil.
+func Writable(dir string) error {
+	dir = existing(dir)
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a directory: name another folder", dir)
+	}
+	f, err := os.CreateTemp(dir, ".try-")
+	if err != nil {
+		return notPermitted(dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func tryRoom(dir string) error {
+	if err := nearlyFull(vfs.Default, existing(dir)); err != nil {
+		return fmt.Errorf("%w: free some, or use a larger disk", err)
+	}
+	return nil
+}
+
+// tryContent returns what is wrong with a folder that exists and can be read.
+func tryContent(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil // Writable says it, or an engine makes the folder
+	}
+	if err := checkContent(dir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); err == nil { // or else nobody has used it
+		lock, err := lockFolder(vfs.Default, dir)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+	}
+	if _, err := os.Stat(filepath.Join(dir, formatFile)); err == nil {
+		if err := (&Disk{dir: dir}).checkFormat(); err != nil {
+			return err
+		}
+	}
+	if info.Mode().Perm()&0o077 != 0 && os.Getuid() >= 0 { // Windows has neither
+		return fmt.Errorf("other users of this machine may read the data folder %s, which holds keys: chmod 700 %[1]s", dir)
+	}
+	return nil
 }

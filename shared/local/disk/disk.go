@@ -59,6 +59,8 @@ type Disk struct {
 	db   engine
 	sync *pebble.WriteOptions // how Commit writes
 	group
+
+	version, proven string // of Settings.Version, and of VersionFile
 }
 
 // Settings say how a folder is opened.
@@ -66,6 +68,9 @@ type Settings struct {
 	// Sync makes Disk.Sync wait. Commit then waits for nothing, so that the end of the process, too, may lose what
 	// Disk.Sync has not waited for.
 	Sync bool
+	// Version is that of the program. The folder is copied within itself before another version than the last one
+	// that was proven with it uses it: see Disk.Prove. Empty: it is not.
+	Version string
 	// Files hold the database. Nil: those of the system.
 	Files vfs.FS
 }
@@ -88,7 +93,7 @@ func OpenWith(dir string, how Settings, join Merge, log *slog.Logger) (*Disk, er
 	if err == nil {
 		err = checkContent(dir)
 	}
-	if errors.Is(err, os.ErrPermission) {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		return nil, notPermitted(dir, err)
 	}
 	if err != nil {
@@ -99,7 +104,11 @@ func OpenWith(dir string, how Settings, join Merge, log *slog.Logger) (*Disk, er
 		return nil, err
 	}
 	d := &Disk{dir: dir, fs: fs, lock: lock, sync: pebble.Sync}
-	if err := errors.Join(removeCheckpoint(dir), d.checkFormat(), d.room()); err != nil {
+	err = errors.Join(removeCheckpoint(dir), d.checkFormat(), d.room())
+	if err == nil {
+		err = d.keepBefore(how.Version, log)
+	}
+	if err != nil {
 		if errors.Is(err, ErrFull) {
 			err = fmt.Errorf("open the data folder %s: %w: free some, or copy the folder to a larger disk", dir, err)
 		}
@@ -145,7 +154,7 @@ func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {
 }
 
 func notPermitted(dir string, err error) error {
-	return fmt.Errorf("this user may not write the data folder %s: change its owner, or use another folder "+
+	return fmt.Errorf("this user may not write the folder %s: change its owner, or use another folder "+
 		"(%w: %w)", dir, errReadOnly, err)
 }
 
@@ -209,11 +218,21 @@ func (d *Disk) checkFormat() error {
 	if err != nil {
 		return fmt.Errorf("open the data folder: %w", err)
 	}
-	if have := strings.TrimSpace(string(text)); have != strconv.Itoa(folderFormat) {
-		return fmt.Errorf("the data folder %s has format %q and this version reads format %d: start it with the "+
-			"version that made it and carry its apps over with affinity dump, or use another folder", d.dir, have, folderFormat)
+	have := strings.TrimSpace(string(text))
+	n, err := strconv.Atoi(have)
+	if err == nil && n == folderFormat {
+		return nil
 	}
-	return nil
+	remedy := "start it with the version that made it and carry its apps over with affinity dump, or use another folder"
+	switch {
+	case n > folderFormat && d.hasBefore():
+		remedy = "a newer version has used it: install that one again, or put the copy of before, " +
+			filepath.Join(d.dir, beforeDir) + ", in its place"
+	case n > folderFormat:
+		remedy = "a newer version has used it: install that one again, or restore a backup of before"
+	}
+	return fmt.Errorf("the data folder %s has format %q and this version reads format %d: %s", d.dir, have,
+		folderFormat, remedy)
 }
 
 // ReadFile returns a file of the folder, or an error that is os.ErrNotExist.
@@ -246,14 +265,18 @@ func (d *Disk) WriteFile(name string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("write the data folder: %w", err)
 	}
-	folder, err := vfs.Default.OpenDir(d.dir)
-	if err == nil {
-		err = errors.Join(folder.Sync(), folder.Close())
-	}
-	if err != nil {
+	if err := syncDir(vfs.Default, d.dir); err != nil {
 		return fmt.Errorf("write the data folder: %w", err)
 	}
 	return nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	folder, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // room returns ErrFull if the disk has too little of it.

@@ -59,7 +59,7 @@ func TestFolderOfAnotherUser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	must.Succeed(t, os.Chmod(dir, 0o500))
-	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "may not write the data folder "+dir) {
+	if _, err := Open(dir, joinLines, silent); err == nil || !strings.Contains(err.Error(), "may not write the folder "+dir) {
 		t.Errorf("opened a folder that nobody may write: %v, want an error that says so", err)
 	}
 }

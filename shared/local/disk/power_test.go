@@ -61,7 +61,7 @@ func (f powerFS) fail(t *testing.T, percent int, seed uint64) powerFS {
 }
 
 func (f powerFS) open() (*Disk, error) {
-	return OpenWith(f.dir, Settings{f.sync, f.FS}, joinLines, silent)
+	return OpenWith(f.dir, Settings{Sync: f.sync, Files: f.FS}, joinLines, silent)
 }
 
 // prefix returns how many of n writes with the keys 0, 1, 2, ... the disk holds. A write
@@ -337,7 +337,7 @@ func TestSyncsAreShared(t *testing.T) {
 			}
 			return nil
 		}))
-		d, err := OpenWith(fs.dir, Settings{true, slow}, joinLines, silent)
+		d, err := OpenWith(fs.dir, Settings{Sync: true, Files: slow}, joinLines, silent)
 		must.Succeed(t, err)
 		must.CloseAtEnd(t, d)
 		held.Store(true)
@@ -372,7 +372,7 @@ func TestFailedSyncEndsTheProcess(t *testing.T) {
 		}
 		return nil
 	}))
-	d, err := OpenWith(fs.dir, Settings{true, faulty}, joinLines, silent)
+	d, err := OpenWith(fs.dir, Settings{Sync: true, Files: faulty}, joinLines, silent)
 	must.Succeed(t, err)
 	code := make(chan int, 1)
 	exit = func(c int) { code <- c; select {} }

@@ -38,7 +38,7 @@ type Backups struct {
 // regions have other instances, the operator's token is another one, everybody logs in to the console again, and
 // the certificate authority is asked again. It leaves out the lock, and files that others put there.
 func savedFiles(data string) ([]string, error) {
-	files := []string{cipherFile, regionsFile, clockFile, OperatorFile, consoleFile}
+	files := []string{cipherFile, regionsFile, clockFile, OperatorFile, consoleFile, disk.VersionFile}
 	entries, err := os.ReadDir(filepath.Join(data, ACMEDir))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil

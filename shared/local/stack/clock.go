@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/event"
@@ -66,9 +67,26 @@ func (s *Stack) checkClock(ctx context.Context, b *Backends) error {
 	return nil
 }
 
+// unusedAtMost is after how long without a use of the folder a clock is doubted: one that is too far ahead lets events
+// expire.
+const unusedAtMost = 31 * 24 * time.Hour
+
+// ClockFault returns why a time is doubted: the data folder was last used later, or more than unusedAtMost before.
+func ClockFault(dir string, now time.Time) error {
+	latest, err := parseClock(os.ReadFile(filepath.Join(dir, clockFile)))
+	past := now.Sub(latest)
+	if err != nil || latest.IsZero() || past >= -event.MaxAhead && past <= unusedAtMost {
+		return err
+	}
+	return fmt.Errorf("the clock of this machine says %s, and the data folder was last used at %s: set the clock, such "+
+		"as with timedatectl set-ntp true, or start with --accept-clock if it is right",
+		now.UTC().Format(time.RFC3339), latest.Format(time.RFC3339))
+}
+
 // latestClock reads the file; the zero time if there is none.
-func (s *Stack) latestClock() (time.Time, error) {
-	text, err := s.disk.ReadFile(clockFile)
+func (s *Stack) latestClock() (time.Time, error) { return parseClock(s.disk.ReadFile(clockFile)) }
+
+func parseClock(text []byte, err error) (time.Time, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return time.Time{}, nil
 	}

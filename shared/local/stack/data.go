@@ -2,17 +2,23 @@ package stack
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/cloudtasks/apiv2/cloudtaskspb"
+	"github.com/googleapis/gax-go/v2"
 
 	"github.com/affinityengine/affinity/functions/console"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
 	"github.com/affinityengine/affinity/shared/local/disk"
@@ -52,12 +58,37 @@ func (s *Stack) openDisk(o Options) (err error) {
 					"without a data folder", variable)
 			}
 		}
-		s.disk, err = disk.OpenWith(o.Data, disk.Settings{Sync: o.Sync, Files: o.Files}, rows.Join, o.Log)
+		s.disk, err = disk.OpenWith(o.Data, disk.Settings{Sync: o.Sync, Version: build(), Files: o.Files}, rows.Join, o.Log)
 	}
 	if err == nil {
 		s.onClose(s.disk.Close)
 	}
 	return err
+}
+
+// build names this program's version and commit, which is what another build of it differs in.
+func build() string {
+	info, _ := debug.ReadBuildInfo()
+	return strings.TrimSpace(api.Version + " " + api.Release(info))
+}
+
+// provenAfter is how long an engine serves, and can write and read, until its version is proven with the folder.
+const provenAfter = 10 * time.Second
+
+// prove goes on until this version is proven with the folder, or the stack closes.
+func (s *Stack) prove(check *health, after time.Duration, log *slog.Logger) {
+	s.goOn(func(ctx context.Context) {
+		for gax.Sleep(ctx, after) == nil {
+			err := check.check()
+			if err == nil {
+				err = s.disk.Prove()
+			}
+			if err == nil {
+				return
+			}
+			log.LogAttrs(ctx, slog.LevelError, "this version is not proven with the data folder yet", slog.Any("error", err))
+		}
+	})
 }
 
 // keptTasks keep tasks. The worker of a later process has another

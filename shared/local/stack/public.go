@@ -38,6 +38,7 @@ func (s *Stack) servePublic(o Options, door *adminDoor) error {
 		b.Store.Usage, b.Now, b.Cipher, b.Deletions, b.Regions,
 		operator.Moves{Runner: b.Moves, Recorder: auditlog.New(b.AuditLog()), Regions: b.Regions, Apps: b.Config})
 	check := newHealth(s.disk.Records(spaceHealth), s.disk.Sync, time.Now)
+	s.prove(check, provenAfter, o.Log)
 	saves := s.startBackups(o)
 	own := httpapi.Prefixes{{Prefix: operator.BackupPath, Handler: operator.Guard(s.Operator, saves.handler(b.Log))},
 		{Prefix: "/local", Handler: operated}, {Prefix: "/metrics", Handler: measured(b.Log, s.metrics)}}

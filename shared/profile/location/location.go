@@ -235,8 +235,23 @@ func (f *Finder) Touch(ctx context.Context, app config.App, token string, from s
 // stamp returns an instant of now that is later than that of a location.
 func (f *Finder) stamp(from store.Location) int64 { return max(f.now().UnixMicro(), from.Since+1) }
 
-// Copied reports whether all copies of a location name its region.
+// Repair writes a location to its copies, of which one names another region, and makes its instant later than that. It
+// does so before, too: should it end between the two, the location still says that a copy was wrong lately.
+func (f *Finder) Repair(ctx context.Context, app config.App, token string, l store.Location) error {
+	renewed := store.Location{Region: l.Region, Since: f.stamp(l)}
+	took, err := f.in(app.Residency.Home).Locations.Change(ctx, app.ID, token, l, renewed)
+	if err != nil || !took {
+		return err
+	}
+	_, err = f.Touch(ctx, app, token, renewed, l.Region)
+	return err
+}
+
+// Copied reports whether a location is that of a user still, and all copies name its region.
 func (f *Finder) Copied(ctx context.Context, app config.App, token string, l store.Location) (bool, error) {
+	if now, err := f.Look(ctx, app, token); err != nil || now != l {
+		return false, err
+	}
 	for _, region := range app.Residency.Regions {
 		if region == app.Residency.Home {
 			continue

@@ -27,6 +27,7 @@ type wire struct {
 	IgnoredValues         []*string                     `json:"ignoredValues"`
 	AllowedValues         map[string][]*string          `json:"allowedValues"`
 	Ranking               *wireRanking                  `json:"ranking"`
+	Placements            map[string]*wireRanking       `json:"placements"`
 }
 
 type wireEvent struct {
@@ -41,7 +42,7 @@ type wireFacet struct {
 }
 
 // Decode decodes a strategy from JSON: Algolia's three keys, all required, and
-// the optional keys halfLives, aliases, ignoredValues, allowedValues and ranking, for
+// the optional keys halfLives, aliases, ignoredValues, allowedValues, ranking and placements, for
 // which null equals absent, and empty too but for the two lists of values. It refuses
 // unknown keys (names are case-sensitive), repeated keys, wrong types and values beyond
 // the limits. Integers must be written as integers: it refuses 10.0 and 1e2 like 1.5.
@@ -194,7 +195,11 @@ func (w *wire) optional(f *faults, s Strategy) Strategy {
 		f.add(path, err)
 		s.HalfLives = append(s.HalfLives, h)
 	}
-	s.Ranking = w.Ranking.ranking(f)
+	s.Ranking = w.Ranking.ranking(f, "ranking")
+	s.Placements = make(map[string]*Ranking, len(w.Placements))
+	for _, name := range sortedKeys(w.Placements) {
+		s.Placements[name] = w.Placements[name].ranking(f, keyPath("placements", name))
+	}
 	s.Aliases = make(map[string]map[string]string, len(w.Aliases))
 	for _, facet := range sortedKeys(w.Aliases) {
 		s.Aliases[facet] = make(map[string]string, len(w.Aliases[facet]))
@@ -241,7 +246,7 @@ func valuesOf(f *faults, path string, given []*string) []string {
 func required(path string) error { return invalid("%s is required", path) }
 
 // fieldPath formats a JSON pointer as a path: eventsScoring[2].score,
-// aliases["color"]["Rouge"] or allowedValues["tags"][3].
+// aliases["color"]["Rouge"], allowedValues["tags"][3] or placements["home"].pairs.weight.
 func fieldPath(p jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range p.Tokens() {
@@ -249,6 +254,8 @@ func fieldPath(p jsontext.Pointer) string {
 			switch keys := slices.Collect(p.Tokens())[1:]; {
 			case token == "allowedValues" && len(keys) > 1:
 				return keyPath(token, keys[0]) + "[" + keys[1] + "]"
+			case token == "placements" && len(keys) > 0:
+				return strings.Join(append([]string{keyPath(token, keys[0])}, keys[1:]...), ".")
 			case token == "allowedValues", token == "aliases":
 				return keyPath(token, keys...)
 			}

@@ -26,27 +26,27 @@ type wireFeature struct {
 	Weight   *int           `json:"weight"`
 }
 
-// ranking adds the faults of the forms of w. Validate checks the limits.
-func (w *wireRanking) ranking(f *faults) *Ranking {
+// ranking returns the ranking at path, and adds the faults of its form. Validate checks the limits.
+func (w *wireRanking) ranking(f *faults, path string) *Ranking {
 	if w == nil {
 		return nil
 	}
-	halfLife := func(path string, v jsontext.Value) HalfLife {
-		h, err := optionalHalfLife(path, v)
-		f.add(path, err)
+	halfLife := func(of string, v jsontext.Value) HalfLife {
+		h, err := optionalHalfLife(path+of, v)
+		f.add(path+of, err)
 		return h
 	}
 	var r Ranking
 	if w.Contrast != nil {
 		if r.Contrast = Contrast(*w.Contrast); r.Contrast == "" {
-			f.add("ranking.contrast", invalid("ranking.contrast must not be empty"))
+			f.add(path+".contrast", invalid("%s.contrast must not be empty", path))
 		}
 	}
 	if g := w.Session; g != nil {
-		r.Session = &SessionRanking{Weight: g.Weight, HalfLife: halfLife("ranking.session.halfLife", g.HalfLife)}
+		r.Session = &SessionRanking{Weight: g.Weight, HalfLife: halfLife(".session.halfLife", g.HalfLife)}
 	}
 	if g := w.Popularity; g != nil {
-		r.Popularity = &PopularityRanking{Weight: g.Weight, HalfLife: halfLife("ranking.popularity.halfLife", g.HalfLife)}
+		r.Popularity = &PopularityRanking{Weight: g.Weight, HalfLife: halfLife(".popularity.halfLife", g.HalfLife)}
 	}
 	for _, p := range []struct {
 		of *wireWeight
@@ -60,10 +60,10 @@ func (w *wireRanking) ranking(f *faults) *Ranking {
 		r.Freshness = &FreshnessRanking{Weight: g.Weight}
 		if g.Attribute != nil {
 			if r.Freshness.Attribute = *g.Attribute; *g.Attribute == "" {
-				f.add("ranking.freshness.attribute", invalid("ranking.freshness.attribute must not be empty"))
+				f.add(path+".freshness.attribute", invalid("%s.freshness.attribute must not be empty", path))
 			}
 		}
-		r.Freshness.HalfLife = halfLife("ranking.freshness.halfLife", g.HalfLife)
+		r.Freshness.HalfLife = halfLife(".freshness.halfLife", g.HalfLife)
 	}
 	return &r
 }

@@ -37,7 +37,10 @@ func Diff(a, b Strategy) []Change {
 			orNil(b.IgnoredValues, b.IgnoredValues != nil))
 	}
 	d.allowed(a.AllowedValues, b.AllowedValues)
-	d.ranking(a.Ranking, b.Ranking)
+	d.ranking("ranking", a.Ranking, b.Ranking)
+	for _, name := range bothKeys(a.Placements, b.Placements) {
+		d.placement(keyPath("placements", name), a.Placements[name], b.Placements[name])
+	}
 	return d.changes
 }
 
@@ -137,12 +140,21 @@ func bothKeys[V any](a, b map[string]V) []string {
 	return slices.Compact(keys)
 }
 
-func (d *differ) ranking(a, b *Ranking) {
+func (d *differ) ranking(key string, a, b *Ranking) {
 	before, after := a.given(), b.given()
 	for i, v := range before {
 		if v.value != after[i].value {
-			d.add(v.key, nil, v.value, after[i].value)
+			d.add(key+v.key, nil, v.value, after[i].value)
 		}
+	}
+}
+
+// placement compares the rankings of a placement. One that gives no key is a change where only one strategy has it.
+func (d *differ) placement(key string, a, b *Ranking) {
+	changes := len(d.changes)
+	d.ranking(key, a, b)
+	if (a == nil) != (b == nil) && len(d.changes) == changes {
+		d.add(key, nil, orNil(struct{}{}, a != nil), orNil(struct{}{}, b != nil))
 	}
 }
 
@@ -161,17 +173,17 @@ func (r *Ranking) given() []given {
 	session, popularity := deref(full.Session), deref(full.Popularity)
 	pairs, freshness := deref(full.Pairs), deref(full.Freshness)
 	return []given{
-		{"ranking.contrast", orNil(string(full.Contrast), full.Contrast != "")},
-		{"ranking.session.halfLife", orNil(session.HalfLife, !session.HalfLife.IsZero())},
-		{"ranking.session.weight", weightOrNil(session.Weight)},
-		{"ranking.popularity.halfLife", orNil(popularity.HalfLife, !popularity.HalfLife.IsZero())},
-		{"ranking.popularity.weight", weightOrNil(popularity.Weight)},
-		{"ranking.pairs.weight", weightOrNil(pairs.Weight)},
-		{"ranking.sequence.weight", weightOrNil(deref(full.Sequence).Weight)},
-		{"ranking.neighbours.weight", weightOrNil(deref(full.Neighbours).Weight)},
-		{"ranking.freshness.attribute", orNil(freshness.Attribute, freshness.Attribute != "")},
-		{"ranking.freshness.halfLife", orNil(freshness.HalfLife, !freshness.HalfLife.IsZero())},
-		{"ranking.freshness.weight", weightOrNil(freshness.Weight)},
+		{".contrast", orNil(string(full.Contrast), full.Contrast != "")},
+		{".session.halfLife", orNil(session.HalfLife, !session.HalfLife.IsZero())},
+		{".session.weight", weightOrNil(session.Weight)},
+		{".popularity.halfLife", orNil(popularity.HalfLife, !popularity.HalfLife.IsZero())},
+		{".popularity.weight", weightOrNil(popularity.Weight)},
+		{".pairs.weight", weightOrNil(pairs.Weight)},
+		{".sequence.weight", weightOrNil(deref(full.Sequence).Weight)},
+		{".neighbours.weight", weightOrNil(deref(full.Neighbours).Weight)},
+		{".freshness.attribute", orNil(freshness.Attribute, freshness.Attribute != "")},
+		{".freshness.halfLife", orNil(freshness.HalfLife, !freshness.HalfLife.IsZero())},
+		{".freshness.weight", weightOrNil(freshness.Weight)},
 	}
 }
 

@@ -48,6 +48,8 @@ func TestDiff(t *testing.T) {
 		"a ranking": {`{"pairs":{"weight":5}}`, `{"contrast":"none","session":{"halfLife":"2e"},"freshness":{"attribute":"date"}}`,
 			`[{"key":"ranking.contrast","before":null,"after":"none"},{"key":"ranking.session.halfLife","before":null,"after":"2e"},` +
 				`{"key":"ranking.pairs.weight","before":5,"after":null},{"key":"ranking.freshness.attribute","before":null,"after":"date"}]`},
+		"a placement": {`"ranking"`, `"placements":{"home":{"pairs":{"weight":9}},"cart":{}},"ranking"`,
+			`[{"key":"placements[\"cart\"]","before":null,"after":{}},{"key":"placements[\"home\"].pairs.weight","before":null,"after":9}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.Marshal(strategy.Diff(decode(base), decode(strings.Replace(base, test.from, test.to, 1))))
@@ -64,7 +66,7 @@ func TestDiffFindsEveryChange(t *testing.T) {
 		a := valid(t)
 		b := a
 		other := valid(t)
-		switch rapid.IntRange(0, 8).Draw(t, "changed") {
+		switch rapid.IntRange(0, 9).Draw(t, "changed") {
 		case 0:
 			b.EventsScoring = other.EventsScoring
 		case 1:
@@ -81,6 +83,8 @@ func TestDiffFindsEveryChange(t *testing.T) {
 			b.IgnoredValues = other.IgnoredValues
 		case 7:
 			b.AllowedValues = other.AllowedValues
+		case 8:
+			b.Placements = other.Placements
 		}
 		if changes := strategy.Diff(a, b); (len(changes) == 0) != a.Equal(b) {
 			t.Fatalf("changes %+v of\n%+v\n%+v", changes, a, b)

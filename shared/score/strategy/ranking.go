@@ -220,34 +220,34 @@ func (r *Ranking) Equal(o *Ranking) bool {
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
-func (s Strategy) checkRanking(f *faults) {
-	r := s.Ranking.withoutEmpty()
-	if r == nil {
+// check adds what is wrong with the ranking at path.
+func (r *Ranking) check(f *faults, path string) {
+	if r = r.withoutEmpty(); r == nil {
 		return
 	}
 	if r.Contrast != "" && r.Contrast != ContrastNone && r.Contrast != ContrastIDF {
-		f.add("ranking.contrast", invalid(`ranking.contrast must be one of "none" or "idf", got %s`,
+		f.add(path+".contrast", invalid(`%s.contrast must be one of "none" or "idf", got %s`, path,
 			quote(string(r.Contrast))))
 	}
 	if g := r.Session; g != nil {
-		checkFeature(f, "ranking.session", g.HalfLife, true, g.Weight, MaxWeight)
+		checkFeature(f, path+".session", g.HalfLife, true, g.Weight, MaxWeight)
 	}
 	if g := r.Popularity; g != nil {
-		checkFeature(f, "ranking.popularity", g.HalfLife, false, g.Weight, MaxCrowdWeight)
+		checkFeature(f, path+".popularity", g.HalfLife, false, g.Weight, MaxCrowdWeight)
 	}
 	for _, p := range []struct {
-		path string
-		of   *PairsRanking
-	}{{"ranking.pairs", r.Pairs}, {"ranking.sequence", r.Sequence}, {"ranking.neighbours", r.Neighbours}} {
+		key string
+		of  *PairsRanking
+	}{{".pairs", r.Pairs}, {".sequence", r.Sequence}, {".neighbours", r.Neighbours}} {
 		if p.of != nil {
-			checkFeature(f, p.path, HalfLife{}, false, p.of.Weight, MaxCrowdWeight)
+			checkFeature(f, path+p.key, HalfLife{}, false, p.of.Weight, MaxCrowdWeight)
 		}
 	}
 	if g := r.Freshness; g != nil {
 		if g.Attribute != "" {
-			f.add("ranking.freshness.attribute", checkName("ranking.freshness.attribute", g.Attribute))
+			f.add(path+".freshness.attribute", checkName(path+".freshness.attribute", g.Attribute))
 		}
-		checkFeature(f, "ranking.freshness", g.HalfLife, false, g.Weight, MaxWeight)
+		checkFeature(f, path+".freshness", g.HalfLife, false, g.Weight, MaxWeight)
 	}
 }
 

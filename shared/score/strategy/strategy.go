@@ -59,6 +59,8 @@ type Strategy struct {
 	AllowedValues map[string]ValueSet `json:"allowedValues,omitempty"`
 	// Ranking defines how profiles order objects. Scoring does not use it.
 	Ranking *Ranking `json:"ranking,omitempty"`
+	// Placements are rankings by name, each in place of Ranking where a request names it.
+	Placements map[string]*Ranking `json:"placements,omitempty"`
 }
 
 // EventScore returns the score of events with this type and name, or 0 if the
@@ -105,13 +107,14 @@ func (s Strategy) Equal(o Strategy) bool {
 		maps.EqualFunc(a.Aliases, b.Aliases, maps.Equal) &&
 		sameIgnored(a, b) &&
 		maps.EqualFunc(a.AllowedValues, b.AllowedValues, maps.Equal) &&
-		a.Ranking.Equal(b.Ranking)
+		a.Ranking.Equal(b.Ranking) &&
+		maps.EqualFunc(a.Placements, b.Placements, (*Ranking).Equal)
 }
 
 // SameScoring reports whether s and o give every user the same scores under the
-// same names of half-lives. The impact and the ranking do not matter.
+// same names of half-lives. The impact and the rankings do not matter.
 func (s Strategy) SameScoring(o Strategy) bool {
-	s.PersonalizationImpact, s.Ranking = o.PersonalizationImpact, o.Ranking
+	s.PersonalizationImpact, s.Ranking, s.Placements = o.PersonalizationImpact, o.Ranking, o.Placements
 	return s.Equal(o)
 }
 
@@ -124,7 +127,7 @@ func (s Strategy) MarshalJSON() ([]byte, error) {
 }
 
 // withoutEmpty returns s with its two lists not nil, and without empty
-// half-lives, aliases, lists of allowed values or ranking.
+// half-lives, aliases, lists of allowed values, ranking or placements.
 func (s Strategy) withoutEmpty() Strategy {
 	if s.EventsScoring == nil {
 		s.EventsScoring = []EventScore{}
@@ -151,5 +154,14 @@ func (s Strategy) withoutEmpty() Strategy {
 		s.AllowedValues = nil
 	}
 	s.Ranking = s.Ranking.withoutEmpty()
+	placements := make(map[string]*Ranking, len(s.Placements))
+	for name, r := range s.Placements {
+		if placements[name] = r.withoutEmpty(); r != nil && placements[name] == nil {
+			placements[name] = &Ranking{}
+		}
+	}
+	if s.Placements = placements; len(placements) == 0 {
+		s.Placements = nil
+	}
 	return s
 }

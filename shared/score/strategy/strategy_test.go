@@ -45,6 +45,17 @@ func valid(t *rapid.T) strategy.Strategy {
 		return strategy.SetOf(values...)
 	}), 0, 3).Draw(t, "allowed")
 	s.Ranking = anyRanking(t)
+	s.Placements = map[string]*strategy.Ranking{}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"home", "cart", "é \"n"}), 0, 2, rapid.ID).Draw(t, "placements") {
+		r := anyRanking(t)
+		if r == nil {
+			r = &strategy.Ranking{}
+		}
+		if r.Popularity != nil {
+			r.Popularity.HalfLife = strategy.HalfLife{}
+		}
+		s.Placements[name] = r
+	}
 	return s
 }
 
@@ -107,6 +118,8 @@ func TestEqual(t *testing.T) {
 		"no half-lives":                   {func(s *strategy.Strategy) { s.HalfLives = nil }, false},
 		"alias target":                    {func(s *strategy.Strategy) { s.Aliases["color"]["Rouge"] = "red" }, false},
 		"empty ranking":                   {func(s *strategy.Strategy) { s.Ranking = &strategy.Ranking{Session: &strategy.SessionRanking{}} }, true},
+		"a placement":                     {func(s *strategy.Strategy) { s.Placements = map[string]*strategy.Ranking{"home": {}} }, false},
+		"no placements":                   {func(s *strategy.Strategy) { s.Placements = map[string]*strategy.Ranking{} }, true},
 		"an empty list of allowed values": {func(s *strategy.Strategy) { s.AllowedValues["brand"] = nil }, true},
 		"an allowed value more":           {func(s *strategy.Strategy) { s.AllowedValues["tags"]["c"] = struct{}{} }, false},
 		"no allowed values":               {func(s *strategy.Strategy) { s.AllowedValues = nil }, false},

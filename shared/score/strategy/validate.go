@@ -52,7 +52,8 @@ func (s Strategy) validate(f *faults) error {
 	s.checkHalfLives(f)
 	s.checkAliases(f)
 	s.checkValues(f)
-	s.checkRanking(f)
+	s.Ranking.check(f, "ranking")
+	s.checkPlacements(f)
 	err := s.checkSize()
 	if f.add("", err) {
 		return nil

@@ -78,6 +78,8 @@ type Request struct {
 	// Format is what the items are. With feed.WordPress only records with a post are
 	// candidates.
 	Format feed.Format
+	// Placement names the ranking of a Suggested order; "": that of the strategy.
+	Placement string
 	// Exclude are objectIDs that the page does not have. A walk whose pages all exclude an object never
 	// shows it, and each other record once.
 	Exclude []string
@@ -324,7 +326,7 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 	defer clear(candidates) // they must not stay in memory
 	q := ranker.Request{
 		User: p.q.User, Index: p.q.Feed.Index, Candidates: candidates, Prepared: true, UserWait: userWait, Limit: limit,
-		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity, Surface: consent.Feeds,
+		Seen: p.q.Feed.Seen, Diversity: p.q.Feed.Diversity, Surface: consent.Feeds, Placement: p.q.Placement,
 	}
 	if q.User != "" && !p.users.MayWait(p.app.ID) {
 		q.User = ""

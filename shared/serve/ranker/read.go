@@ -60,7 +60,7 @@ func (o *Orderer) read(ctx context.Context, app config.App, r asked) (input, err
 }
 
 // readUser reads what the request needs of the user: the profile, the session and
-// the objects seen. A request that has a UserWait gets a user without events if that
+// the objects seen, with the strategy that ranks and the request's placement. A request that has a UserWait gets a user without events if that
 // takes longer or fails.
 func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *input) error {
 	in.user = profile.Result{App: app}
@@ -68,7 +68,9 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *inp
 		return nil
 	}
 	if r.UserWait == 0 {
-		return o.readKnown(ctx, app, r, in)
+		err := o.readKnown(ctx, app, r, in)
+		in.user.App = r.placed(in.user.App)
+		return err
 	}
 	short, cancel := context.WithTimeout(ctx, r.UserWait)
 	defer cancel()
@@ -78,6 +80,7 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *inp
 		return ctx.Err()
 	}
 	in.user, in.seen = read.user, read.seen
+	in.user.App = r.placed(in.user.App)
 	return nil
 }
 

@@ -50,13 +50,9 @@ type Recommended struct {
 // fewer than the limit the most popular objects follow, among themselves in the same
 // order. The answer holds no given object and none of Exclude. Errors are those of Order.
 func (o *Orderer) Recommend(ctx context.Context, app config.App, r Recommendation) (Recommended, error) {
-	app, err := o.under(ctx, app, r.Request)
+	app, a, err := o.asked(ctx, app, r.Request)
 	if err != nil {
 		return Recommended{}, err
-	}
-	a := asked{Request: r.Request}
-	if r.Draft != nil {
-		a.draft = prepare(*r.Draft)
 	}
 	in, err := o.readBase(ctx, app, a)
 	if err != nil {

@@ -47,6 +47,8 @@ type Request struct {
 	Diversity *strategy.Diversity // valid; nil: none
 	Version   int64               // of the strategy; 0: the active one
 	Draft     *strategy.Strategy  // valid, ranks instead of a stored strategy; nil: none
+	// Placement names a ranking of the strategy that ranks; "": its own.
+	Placement string
 	// Surface is where the order is used; consent.Kept: in rankings.
 	Surface consent.Surface
 }
@@ -86,10 +88,11 @@ type Orderer struct {
 	strategies cache.Map[strategyKey, *prepared]
 }
 
-// strategyKey names a version of an app's strategy.
+// strategyKey names a version of an app's strategy, with the ranking of a placement.
 type strategyKey struct {
-	app     string
-	version int64
+	app       string
+	version   int64
+	placement string
 }
 
 // prepared is a strategy in the forms that a request needs.
@@ -115,16 +118,12 @@ func New(s *store.Store, c *config.Cached, profiles *profile.Engine, now func() 
 // Order returns the candidates in the order of their scores. A user without
 // events, a candidate that the catalog does not hold and an index without
 // statistics are no errors: the scores then have fewer features. The error is a
-// *fault.Error if the request names a half-life or a version that does not
+// *fault.Error if the request names a half-life, a placement or a version that does not
 // exist, or if its candidates have too many filters. Order changes the candidates of the request.
 func (o *Orderer) Order(ctx context.Context, app config.App, request Request) (Answer, error) {
-	r := asked{Request: request}
-	app, err := o.under(ctx, app, request)
+	app, r, err := o.asked(ctx, app, request)
 	if err != nil {
 		return Answer{}, err
-	}
-	if r.Draft != nil {
-		r.draft = prepare(*r.Draft)
 	}
 	in, err := o.read(ctx, app, r)
 	if err != nil {
@@ -175,6 +174,29 @@ func (o *Orderer) rank(ctx context.Context, r asked, in input) (Answer, error) {
 // heldOut is the Fallback of the order of users who get no personalization: it is that of a user without events.
 const heldOut = "holdout"
 
+// asked returns app with the strategy and the placement that a request asks for, and the request under way.
+func (o *Orderer) asked(ctx context.Context, app config.App, request Request) (config.App, asked, error) {
+	r := asked{Request: request}
+	app, err := o.under(ctx, app, request)
+	if err == nil {
+		err = app.Strategy.CheckPlacement(r.Placement)
+	}
+	if err != nil {
+		return config.App{}, asked{}, err
+	}
+	app = r.placed(app)
+	if r.Draft != nil {
+		r.draft = prepare(app.Strategy)
+	}
+	return app, r, nil
+}
+
+// placed returns app with the ranking of the request's placement. A strategy that has lost it since keeps its own.
+func (r *asked) placed(app config.App) config.App {
+	app.Strategy, _ = app.Strategy.Placed(r.Placement)
+	return app
+}
+
 // under returns app with the strategy that a request asks for.
 func (o *Orderer) under(ctx context.Context, app config.App, r Request) (config.App, error) {
 	if r.Draft != nil {
@@ -196,7 +218,7 @@ func (o *Orderer) prepare(app config.App, r asked) *prepared {
 	if r.draft != nil {
 		return r.draft
 	}
-	key := strategyKey{app.ID, app.StrategyVersion}
+	key := strategyKey{app.ID, app.StrategyVersion, r.Placement}
 	if p, ok := o.strategies.Get(key); ok {
 		return p
 	}

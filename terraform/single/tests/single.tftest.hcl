@@ -2,7 +2,7 @@ mock_provider "google" {}
 
 variables {
   project_id     = "affinity-test"
-  hosts          = { "shop.example.com" = "shop", "any.example.com" = "" }
+  hosts          = { "shop.example.com" = "shop", "other.example.com" = "other" }
   package_url    = "https://example.com/affinity_0.1.0_amd64.deb"
   package_sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 }
@@ -40,13 +40,26 @@ run "cloud_init" {
   }
 
   assert {
-    condition     = contains(split("\n", yamldecode(local.user_data).write_files[0].content), "AFFINITY_FLAGS=\"--tls-host any.example.com --tls-host shop.example.com --host shop.example.com=shop\"")
-    error_message = "The engine has other flags:\n${yamldecode(local.user_data).write_files[0].content}"
+    condition     = yamldecode(local.user_data).write_files[0].content == "data = /var/lib/affinity\nbackup = /var/lib/affinity-backups\ntls-host = other.example.com\nhost = other.example.com=other\ntls-host = shop.example.com\nhost = shop.example.com=shop\n"
+    error_message = "The engine has other settings:\n${yamldecode(local.user_data).write_files[0].content}"
   }
 
   assert {
     condition     = strcontains(yamldecode(local.user_data).runcmd[1], "echo '${var.package_sha256}  /run/affinity.deb' | sha256sum --check")
     error_message = "The package is not compared with its hash before it is installed."
+  }
+}
+
+run "all_apps" {
+  command = plan
+
+  variables {
+    hosts = { "any.example.com" = "" }
+  }
+
+  assert {
+    condition     = endswith(yamldecode(local.user_data).write_files[0].content, "affinity-backups\ntls-host = any.example.com\n")
+    error_message = "The host does not serve all apps:\n${yamldecode(local.user_data).write_files[0].content}"
   }
 }
 
@@ -78,6 +91,15 @@ run "refuses_other_hosts" {
 
   variables {
     hosts = { "https://shop.example.com" = "shop" }
+  }
+}
+
+run "refuses_a_host_of_all_apps_beside_one_of_one" {
+  command         = plan
+  expect_failures = [var.hosts]
+
+  variables {
+    hosts = { "shop.example.com" = "shop", "any.example.com" = "" }
   }
 }
 

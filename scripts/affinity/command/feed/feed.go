@@ -192,6 +192,8 @@ func readFeedCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&q.Cursor, "cursor", "", "that of the page before (default: the first page)")
 	flags.StringSliceVar(&q.Exclude, "exclude", nil,
 		"objects that the page does not have: name them for every page of a walk")
+	flags.StringVar(&q.Placement, "placement", "",
+		"order by this ranking of the strategy's placements: name it for every page of a walk")
 	return cmd
 }
 

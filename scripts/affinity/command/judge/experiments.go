@@ -25,7 +25,7 @@ func startExperiment(t *command.Tool) *cobra.Command {
 		Use:   "start NAME --arm ARM=VERSION --arm ARM=VERSION --metric METRIC",
 		Short: "Begin an experiment, or change one",
 		Long: "Begin an experiment: each user of an arm gets the version of the strategy that the arm names, at once. The\n" +
-			"arms score as the active strategy does, and differ in ranking and personalizationImpact; the first is the\n" +
+			"arms score as the active strategy does, and differ in ranking, placements and impact; the first is the\n" +
 			"control. An app has one experiment at a time. Of one that runs, weights, --coverage, --end and --hypothesis\n" +
 			"may change: give those again that are to stay.\n" +
 			"The key needs the permission settings.",

@@ -26,6 +26,9 @@ type certificates struct {
 	client    *http.Client // asks the authority; nil: the usual one
 }
 
+// wanted reports whether a flag asks for TLS.
+func (c certificates) wanted() bool { return c.cert != "" || c.key != "" || len(c.names) > 0 }
+
 // config returns the configuration of TLS; nil if no flag asks for it.
 func (c certificates) config(data string, log *slog.Logger) (*tls.Config, error) {
 	switch {

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/affinityengine/affinity/shared/api/checkup"
+	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
 // pair returns a certificate of a number and its key, as PEM.
@@ -120,6 +123,34 @@ func TestMemory(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%d bytes, want %d", got, want)
+		}
+	}
+}
+
+// A check says what clients would refuse of a certificate.
+func TestCertificateCheck(t *testing.T) {
+	folder := t.TempDir()
+	f := &serveFlags{certificates: certificates{cert: filepath.Join(folder, "cert"), key: filepath.Join(folder, "key")}}
+	cert, key := pair(t, 1)
+	must(t, os.WriteFile(f.cert, cert, 0o600))
+	must(t, os.WriteFile(f.key, key, 0o600))
+	o := Options{Hosts: auth.Hosts{"shop.example.com": "shop", "other.example.com": "other"}}
+	var err error
+	o.TLS, err = f.config(folder, nil)
+	must(t, err)
+	for now, want := range map[time.Time][]string{
+		time.Now():                    {"is not for other.example.com, which --host names: get one that is"},
+		time.Now().Add(2 * time.Hour): {": renew it, or set the clock", "is not for other.example.com"},
+	} {
+		d := diagnosis{}
+		d.certificate(f, o, now)
+		if len(d.Checks) != len(want) {
+			t.Fatalf("at %s: %v, want %q", now, d.Checks, want)
+		}
+		for i, c := range d.Checks {
+			if c.State != checkup.Fault || !strings.Contains(c.Text, want[i]) {
+				t.Errorf("at %s: %v, want %q", now, c, want[i])
+			}
 		}
 	}
 }

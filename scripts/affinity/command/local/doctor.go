@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -68,14 +69,7 @@ func Doctor(t *command.Tool) *cobra.Command {
 			if folder != "" {
 				d.folder(folder)
 			}
-			d.Faults = len(checkup.Faults(d.Checks))
-			if err := d.print(t); err != nil {
-				return err
-			}
-			if d.Faults > 0 {
-				return cli.SilentError(cli.ExitFailed)
-			}
-			return nil
+			return d.print(t)
 		},
 	}
 	cmd.Flags().StringVar(&folder, "data", "", "folder of `affinity up --data` on this machine, to look at too")
@@ -212,11 +206,20 @@ func (d *diagnosis) folder(dir string) {
 		"make room on the disk of "+dir)
 }
 
-// print prints the checks, each fault with its remedy below it.
+// print prints the checks, each fault with its remedy below it. The error says that there are faults.
 func (d *diagnosis) print(t *command.Tool) error {
+	d.Faults = len(checkup.Faults(d.Checks))
+	show := d.lines
 	if t.JSON {
-		return cli.PrintJSON(t.Out, d)
+		show = func(out io.Writer) error { return cli.PrintJSON(out, d) }
 	}
+	if err := show(t.Out); err != nil || d.Faults == 0 {
+		return err
+	}
+	return cli.SilentError(cli.ExitFailed)
+}
+
+func (d *diagnosis) lines(out io.Writer) error {
 	width := 0
 	for _, c := range d.Checks {
 		width = max(width, len(c.Name))
@@ -226,7 +229,7 @@ func (d *diagnosis) print(t *command.Tool) error {
 		if c.Remedy != "" {
 			line += fmt.Sprintf("%-7s  %-*s  -> %s\n", "", width, "", cli.Printable(c.Remedy))
 		}
-		if _, err := fmt.Fprint(t.Out, line); err != nil {
+		if _, err := fmt.Fprint(out, line); err != nil {
 			return err
 		}
 	}
@@ -234,6 +237,6 @@ func (d *diagnosis) print(t *command.Tool) error {
 	if d.Faults > 0 {
 		text = cli.Count(d.Faults, "check") + " found a fault or could not be made"
 	}
-	_, err := fmt.Fprintf(t.Out, "%s\n", text)
+	_, err := fmt.Fprintf(out, "%s\n", text)
 	return err
 }

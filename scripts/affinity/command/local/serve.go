@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,11 +27,14 @@ import (
 type serveFlags struct {
 	upFlags
 	certificates
-	backups   scheduleFlags
-	hosts     []string
-	forwarded int
-	admin     string
-	level     string
+	settings
+	backups     scheduleFlags
+	hosts       []string
+	forwarded   int
+	admin       string
+	level       string
+	acceptClock bool
+	check       bool
 }
 
 // Serve returns the command serve, which starts an engine for production with start.
@@ -48,15 +53,24 @@ func Serve(t *command.Tool, start Starter) *cobra.Command {
 			"for the commands of this tool. GET /healthz of both says whether the engine can write and read.\n" +
 			"What is acknowledged is on the disk (--sync): a failure of the machine does not lose it. Events are\n" +
 			"refused, and /readyz answers 503, while the disk is nearly full.\n" +
+			"Every flag can be a line of a file (--config), and a variable of the environment. --check looks at all that a\n" +
+			"start needs, in place of it, and exits with 1 if something is wrong.\n" +
 			"Logs are JSON, a line each, on standard error. The Go runtime keeps its memory below 80 % of the machine's\n" +
 			"or of the control group's, unless GOMEMLIMIT is set.",
 		Example: "  affinity serve --data /var/lib/affinity --tls-host shop.example.com\n" +
+			"  affinity serve --config /etc/affinity/affinity.conf --check\n" +
 			"  affinity serve --data /var/lib/affinity --forwarded 1 --backup /mnt/backups --backup-every 6h\n" +
 			"  AFFINITY_OPERATOR=$(cat /var/lib/affinity/operator.token) affinity app create shop --url http://127.0.0.1:9090",
 		Args: cli.Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.options(cmd)
-			if err != nil {
+			o, faults := f.options(cmd)
+			if f.check {
+				return f.look(t, o, faults)
+			}
+			if len(faults) > 0 {
+				return errors.Join(faults...)
+			}
+			if err := stack.ClockFault(o.Data, time.Now()); err != nil && !f.acceptClock {
 				return err
 			}
 			limitMemory(os.DirFS("/"), o.Log)
@@ -75,8 +89,8 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "", "folder to keep everything in (required)")
 	flags.StringVar(&f.addr, "addr", "", "public address to serve on (default: :443 with TLS, or else 127.0.0.1:8080)")
-	flags.StringArrayVar(&f.names, "tls-host", nil,
-		"host to get a certificate for by ACME, kept in the folder (repeatable); this accepts the "+
+	flags.StringSliceVar(&f.names, "tls-host", nil,
+		"hosts to get certificates for by ACME, kept in the folder (repeatable); this accepts the "+
 			"terms of the certificate authority")
 	flags.StringVar(&f.directory, "acme-directory", "",
 		"directory of the certificate authority (default: that of Let's Encrypt)")
@@ -85,11 +99,16 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "file of the certificate's key, as PEM")
 	flags.IntVar(&f.forwarded, "forwarded", 0,
 		"how many proxies in front append to X-Forwarded-For: as many of its entries are believed")
-	flags.StringArrayVar(&f.hosts, "host", nil, "host and the app that it serves, as acme.example.com=acme (repeatable); "+
+	flags.StringSliceVar(&f.hosts, "host", nil, "host and the app that it serves, as acme.example.com=acme (repeatable); "+
 		"then all other hosts are refused")
 	flags.StringVar(&f.admin, "admin", "127.0.0.1:9090", "operators' address: host:port of loopback, or unix:/path")
 	flags.BoolVar(&f.sync, "sync", true, syncUsage+"; without it the last second may be lost")
 	flags.StringVar(&f.level, "log-level", "info", "least level of the logs: debug, info, warn, error")
+	flags.BoolVar(&f.acceptClock, "accept-clock", false,
+		"start although the folder was last used later than now, or more than a month ago")
+	flags.BoolVar(&f.check, "check", false,
+		"look at the settings, certificate, addresses, folder, disk and clock, and do not serve")
+	f.settings.add(cmd)
 	f.backups.add(cmd)
 	f.addEngine(cmd)
 	for _, name := range []string{"url", "app", "key", "key-file"} {
@@ -97,60 +116,71 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// options checks the flags.
-func (f *serveFlags) options(cmd *cobra.Command) (o Options, err error) {
+// options checks the flags, and returns every fault.
+func (f *serveFlags) options(cmd *cobra.Command) (o Options, faults []error) {
 	for _, name := range []string{"url", "app", "key", "key-file"} {
 		if cmd.Flags().Changed(name) {
-			return o, cli.Usagef("--%s is about a running engine, but serve starts one: use --addr, and make apps with "+
-				"`affinity app create`", name)
+			faults = append(faults, cli.Usagef("--%s is about a running engine, but serve starts one: use --addr, and make "+
+				"apps with `affinity app create`", name))
+		}
+	}
+	if faults = append(faults, f.fill(cmd)...); len(faults) > 0 {
+		return o, faults // what follows would be about values that nobody gave
+	}
+	found := func(err error) {
+		if err != nil {
+			faults = append(faults, f.locate(err))
 		}
 	}
 	if f.data == "" {
-		return o, cli.Usagef("serve keeps everything in a folder: name it with --data DIR")
+		found(cli.Usagef("serve keeps everything in a folder: name it with --data DIR"))
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.level)); err != nil {
-		return o, cli.Usagef("--log-level %q: must be debug, info, warn or error", f.level)
+		found(cli.Usagef("--log-level %q: must be debug, info, warn or error", f.level))
 	}
 	o.Log = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-	if err := f.engineOptions(&o); err != nil {
-		return o, err
-	}
-	if o.Hosts, err = parseHosts(f.hosts); err != nil {
-		return o, err
-	}
+	found(f.engineOptions(&o))
+	var err error
+	o.Hosts, err = parseHosts(f.hosts)
+	found(err)
 	if o.Forwarded = f.forwarded; o.Forwarded < 0 || o.Forwarded > 10 {
-		return o, cli.Usagef("--forwarded %d: must be 0 (no proxy) to 10", o.Forwarded)
+		found(cli.Usagef("--forwarded %d: must be 0 (no proxy) to 10", o.Forwarded))
 	}
 	if o.Admin = f.admin; !validAdmin(o.Admin) {
-		return o, cli.Usagef("--admin %q must be host:port of loopback, such as 127.0.0.1:9090, or unix:/path of a socket",
-			o.Admin)
+		found(cli.Usagef("--admin %q must be host:port of loopback, such as 127.0.0.1:9090, or unix:/path of a socket",
+			o.Admin))
 	}
 	if o.Operator = os.Getenv(operator.Variable); o.Operator != "" {
 		if err := operator.CheckToken(o.Operator); err != nil {
-			return o, cli.Usagef("%v", err)
+			found(cli.Usagef("%v", err))
 		}
 	}
-	if o.TLS, err = f.config(o.Data, o.Log); err != nil {
-		return o, err
+	for _, name := range f.names {
+		if len(o.Hosts) > 0 && !o.Hosts.Has(name) {
+			found(cli.Usagef("--tls-host %s gets a certificate, but --host names other hosts alone: give "+
+				"--host %[1]s=APP too", name))
+		}
 	}
-	if o.Backups, err = f.backups.options(cmd, o.Data); err != nil {
-		return o, err
-	}
-	return o, f.address(&o)
+	o.TLS, err = f.config(o.Data, o.Log)
+	found(err)
+	o.Backups, err = f.backups.options(cmd, o.Data)
+	found(err)
+	found(f.address(&o))
+	return o, faults
 }
 
 // address decides the public address, which shows no key on the way.
 func (f *serveFlags) address(o *Options) error {
 	if o.Addr = f.addr; o.Addr == "" {
-		if o.Addr = "127.0.0.1:8080"; o.TLS != nil {
+		if o.Addr = "127.0.0.1:8080"; f.wanted() {
 			o.Addr = ":443"
 		}
 	}
 	if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 		return cli.Usagef("--addr %q must be host:port: %v", o.Addr, err)
 	}
-	if o.TLS == nil && o.Forwarded == 0 && !httpapi.Loopback(o.Addr) {
+	if !f.wanted() && o.Forwarded == 0 && !httpapi.Loopback(o.Addr) {
 		return cli.Usagef("--addr %s can be reached from other machines, and plain HTTP shows keys on the way: give "+
 			"--tls-host, or --tls-cert and --tls-key, or --forwarded 1 behind a proxy with TLS", o.Addr)
 	}

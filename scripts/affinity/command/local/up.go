@@ -332,15 +332,8 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 	if err != nil && ctx.Err() != nil {
 		return nil
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: give another address, or end the process that serves there", err)
-	}
-	if bind, ok := errors.AsType[*net.OpError](err); ok && errors.Is(bind, os.ErrPermission) {
-		return fmt.Errorf("%w: give a port above 1023, or let this user bind it (systemd: "+
-			"AmbientCapabilities=CAP_NET_BIND_SERVICE)", err)
-	}
 	if err != nil {
-		return err
+		return advised(err)
 	}
 	defer func() {
 		if closed := engine.Close(); closed != nil {
@@ -370,4 +363,16 @@ func serve(ctx context.Context, t *command.Tool, start Starter, o Options,
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// advised adds to an error of a listener what to do about it.
+func advised(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: give another address, or end the process that serves there", err)
+	}
+	if bind, ok := errors.AsType[*net.OpError](err); ok && errors.Is(bind, os.ErrPermission) {
+		return fmt.Errorf("%w: give a port above 1023, or let this user bind it (systemd: "+
+			"AmbientCapabilities=CAP_NET_BIND_SERVICE)", err)
+	}
+	return err
 }

@@ -29,7 +29,8 @@ func Plan(t *command.Tool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --events-per-day N --users N --retention DAYS",
 		Short: "Estimate what a deployment needs and costs in a month",
-		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money. It is\n" +
+		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money; and\n" +
+			"of one machine with `affinity serve` in its place, with how many events a day it serves at most. It is\n" +
 			"arithmetic on measured figures of the engine and on prices that were read on the dates in terraform/COSTS.md.\n" +
 			"No engine is asked. A price that nobody could read is unknown: give it with --price, or all with --price-file,\n" +
 			"or it is not in the sum. Without the price of Bigtable's nodes, the main item, there is no sum.",
@@ -151,7 +152,8 @@ func printPlan(t *command.Tool, w plan.Workload, figures plan.Figures, f planFla
 	if err != nil {
 		return err
 	}
-	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, delivery), Prices: prices}
+	answer := plan.Comparison{Now: plan.Compute(w, figures, prices, delivery), Prices: prices,
+		Machine: plan.ComputeMachine(w, figures, prices)}
 	if f.before {
 		earlier := plan.Before
 		earlier.RowBytes = figures.RowBytes // the log has not changed

@@ -73,6 +73,7 @@ func Rank(t *command.Tool) *cobra.Command {
 		"what happens to objects that the user's events name: keep, demote or exclude")
 	addDiversity(flags, &diversity)
 	flags.StringSliceVar(&r.Exclude, "exclude", nil, "objects that the answer does not have")
+	flags.StringVar(&r.Placement, "placement", "", "order by this ranking of the strategy's placements")
 	flags.Int64Var(&r.Strategy, "strategy", 0, "rank by this version of the strategy (default: the active one)")
 	flags.StringVar(&draft, "draft", "", "rank by the strategy in this file, which is not published (\"-\" with "+
 		"objects as arguments: standard input)")

@@ -62,6 +62,7 @@ func Recommend(t *command.Tool) *cobra.Command {
 	flags.StringVar(&r.UserToken, "user", "", "user token (default: a guest)")
 	flags.StringVar(&where, "where", "", "condition on objects: brand:Nike AND price < 50")
 	flags.StringSliceVar(&r.Exclude, "exclude", nil, "objects that the answer does not have")
+	flags.StringVar(&r.Placement, "placement", "", "order by this ranking of the strategy's placements")
 	flags.IntVar(&r.Limit, "limit", api.DefaultRecommended, "how many objects to show")
 	flags.BoolVar(&r.Explain, "explain", false, "show what each score is made of")
 	flags.StringVar(&r.Seen, "seen", api.SeenKeep,
