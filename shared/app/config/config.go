@@ -61,6 +61,8 @@ type App struct {
 	Surface consent.Surface
 	// Holdout are the users who get no personalization. On a surface nothing counts of them.
 	Holdout experiment.Holdout
+	// HoldoutSince is from when on these users are held out, by the store's clock; zero if nobody is.
+	HoldoutSince time.Time
 	// HeldOutToo says that reads answer what counts of users who are held out, too. It is not stored.
 	HeldOutToo bool
 	// Limits are what the app may ask for. A zero is the deployment's default.

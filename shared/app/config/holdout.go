@@ -19,7 +19,10 @@ func (a App) WithHoldout(to experiment.Holdout) (App, bool, error) {
 	if err := to.Check(); err != nil || to == a.Holdout {
 		return a, false, err
 	}
-	a.Holdout, a.ChangedAt = to, Stamp(time.Time{})
+	a.Holdout, a.HoldoutSince, a.ChangedAt = to, time.Time{}, Stamp(time.Time{})
+	if to.On() {
+		a.HoldoutSince = a.ChangedAt
+	}
 	return a, true, nil
 }
 

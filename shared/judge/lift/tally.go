@@ -27,6 +27,8 @@ type Question struct {
 	Population Population `json:"population"`
 	// Currency of revenue; "" is the one in which most people paid.
 	Currency string `json:"currency,omitempty"`
+	// Plain says that the weeks before do not adjust the lift.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // check says what is wrong.
@@ -141,7 +143,7 @@ func (p Person) amounts(q Question, from Day) (now, earlier Sums, active bool) {
 		switch {
 		case from <= day && day <= q.To:
 			now.add(s)
-		case q.Start-before <= day && day < q.Start:
+		case !q.Plain && q.Start-before <= day && day < q.Start:
 			earlier.add(s)
 		}
 	}
