@@ -52,6 +52,8 @@ type (
 		Holdout string `firestore:"holdout,omitempty"`
 		// HoldoutSince is zero while nobody is held out.
 		HoldoutSince time.Time `firestore:"holdoutSince,omitempty"`
+		// Experiment is JSON. Empty: there never was one.
+		Experiment string `firestore:"experiment,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -173,7 +175,8 @@ func (d appDocument) app() (App, error) {
 	}
 	a.FeedVersion = d.FeedVersion
 	// An app of which one of these is unknown must not look like one without it: its private facets would be shown,
-	// its links, its purposes, its holdout and the regions of its users forgotten, and its objects would leave the feeds.
+	// its links, its purposes, its holdout, its experiment and the regions of its users forgotten, and its objects would
+	// leave the feeds.
 	for _, part := range []struct {
 		name, text string
 		value      any
@@ -181,6 +184,7 @@ func (d appDocument) app() (App, error) {
 		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
 		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
 		{"purposes", d.Purposes, &a.Purposes}, {"holdout", d.Holdout, &a.Holdout},
+		{"experiment", d.Experiment, &a.Experiment},
 		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
 	} {
 		if part.text == "" {
@@ -236,6 +240,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.Residency, a.Residency, a.Residency.On()},
 		{&d.Purposes, a.Purposes, a.Purposes.Last > 0},
 		{&d.Holdout, a.Holdout, a.Holdout != experiment.Holdout{}},
+		{&d.Experiment, a.Experiment, a.Experiment.On()},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

@@ -63,6 +63,8 @@ type App struct {
 	Holdout experiment.Holdout
 	// HoldoutSince is from when on these users are held out, by the store's clock; zero if nobody is.
 	HoldoutSince time.Time
+	// Experiment is the one that runs, is planned, or was the last to; zero: there never was one.
+	Experiment experiment.Experiment
 	// HeldOutToo says that reads answer what counts of users who are held out, too. It is not stored.
 	HeldOutToo bool
 	// Limits are what the app may ask for. A zero is the deployment's default.

@@ -1,5 +1,5 @@
-// Package experiment says which users of an app are held out, so that those who are not can be compared with them. It
-// is pure: who is held out is a function of a setting and of one token, so nothing is stored of a user.
+// Package experiment says which users of an app are held out, and which get another strategy, so that they can be
+// compared. It is pure: both are functions of a setting and of one token, so nothing is stored of a user.
 //
 // The hash is version 2 of GrowthBook's: an app that gives GrowthBook the same seed and the same ids finds its users in
 // the same places.
