@@ -32,6 +32,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/boosts", Handler: a.Rank},
 		{Prefix: "/1/feeds", Handler: a.Rank},
 		{Prefix: "/1/strategies", Handler: a.Strategies},
+		{Prefix: "/1/experiments", Handler: a.Strategies},
 		{Prefix: "/1/indexes", Handler: a.Catalog},
 		{Prefix: "/1/track-names", Handler: a.Catalog},
 		{Prefix: "/1/recomputes", Handler: a.Admin},
@@ -46,6 +47,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/segments", Handler: a.Segments},
 		{Prefix: "/1/values", Handler: a.Segments},
 		{Prefix: "/1/backtests", Handler: a.Admin},
+		{Prefix: "/1/reports", Handler: a.Admin},
 		{Prefix: "/1/schema", Handler: a.Admin},
 		{Prefix: "/1/audits", Handler: a.Admin},
 	}
