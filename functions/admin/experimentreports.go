@@ -57,7 +57,7 @@ func (h handler) startReport(w http.ResponseWriter, r *http.Request, app config.
 	case request.Currency != "" && !currencyForm.MatchString(request.Currency):
 		return fault.New(fault.Invalid, "currency %.20q must be three capital letters, such as EUR", request.Currency)
 	}
-	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.ReportStart, Subject: request.Experiment}
+	change := auditlog.Change{App: app.ID, Actor: key, Action: auditlog.ReportStart, Detail: request.Experiment}
 	j, err := h.jobs.Record(r.Context(), change, func() (job.Job, error) {
 		return h.Reports.Start(r.Context(), app.ID, reports.Request{Experiment: request.Experiment, From: request.From,
 			To: request.To, Currency: request.Currency})

@@ -14,8 +14,8 @@ import (
 func Experiment(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "experiment",
-		Short: "Say how many days an experiment needs",
-	}, sizeCommand(t))
+		Short: "Say how many days an experiment needs, and what one has shown",
+	}, sizeCommand(t), reportCommand(t), reportsCommand(t))
 }
 
 // sized is what size prints as JSON.
