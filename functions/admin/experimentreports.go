@@ -24,6 +24,8 @@ func (h handler) registerReports(rt *httpapi.Router) {
 	rt.HandleOwn("GET /1/reports", all.latest)
 	rt.HandleOwn("GET /1/reports/{id}", all.get)
 	rt.HandleOwn("POST /1/reports/{id}/cancel", all.cancel)
+	rt.HandleOwn("GET /1/experiments/{name}/report", auth.Serve(h.Auth.AppID, h.experimentReport, auth.Admin),
+		"metric", "from", "to", "month", "population")
 }
 
 // experimentReports are the routes that reports have in common with other jobs.

@@ -43,8 +43,6 @@ func New(b Backends) http.Handler {
 		auth.Serve(h.Auth.AppID, h.suggestion, auth.Recommendation), "days")
 	rt.HandleOwn("POST /1/strategies/personalization/restore",
 		auth.ServeBoth(h.Auth.TenantKey, h.restore, auth.Recommendation))
-	rt.HandleOwn("GET /1/experiments/{name}/report", auth.Serve(h.Auth.AppID, h.report, auth.Admin),
-		"metric", "from", "to", "month", "population")
 	return rt
 }
 

@@ -130,8 +130,6 @@ run "routes" {
       "/1/feeds/*"              = google_compute_backend_service.this["fn-rank"].id
       "/1/strategies"           = google_compute_backend_service.this["fn-strategies"].id
       "/1/strategies/*"         = google_compute_backend_service.this["fn-strategies"].id
-      "/1/experiments"          = google_compute_backend_service.this["fn-strategies"].id
-      "/1/experiments/*"        = google_compute_backend_service.this["fn-strategies"].id
       "/1/indexes"              = google_compute_backend_service.this["fn-catalog"].id
       "/1/indexes/*"            = google_compute_backend_service.this["fn-catalog"].id
       "/1/track-names"          = google_compute_backend_service.this["fn-catalog"].id
@@ -140,6 +138,8 @@ run "routes" {
       "/1/recomputes/*"         = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests"            = google_compute_backend_service.this["fn-admin"].id
       "/1/backtests/*"          = google_compute_backend_service.this["fn-admin"].id
+      "/1/experiments"          = google_compute_backend_service.this["fn-admin"].id
+      "/1/experiments/*"        = google_compute_backend_service.this["fn-admin"].id
       "/1/reports"              = google_compute_backend_service.this["fn-admin"].id
       "/1/reports/*"            = google_compute_backend_service.this["fn-admin"].id
       "/1/reenrich"             = google_compute_backend_service.this["fn-admin"].id

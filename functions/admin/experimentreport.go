@@ -1,4 +1,4 @@
-package strategies
+package admin
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
 
-// report answers with what an experiment of the app has shown by its last report, or by that of a month.
-func (h handler) report(w http.ResponseWriter, r *http.Request, app string) error {
+// experimentReport answers with what an experiment of the app has shown by its last report, or by that of a month.
+func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app string) error {
 	q, name := r.URL.Query(), r.PathValue("name")
 	month := q.Get("month")
 	if month != "" {
