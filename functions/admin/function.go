@@ -1,8 +1,8 @@
 // Package admin is the public function for the operator of an app. It starts,
 // lists and cancels recomputes of the profiles and re-enrichments of the log,
-// builds crowd statistics, judges strategies on past events, makes reports of experiments, previews links between
-// tokens, migrates the log to another schema, and compares profiles with the log. It also answers with what an
-// app used, with the audit log, and with the app's settings and keys.
+// builds crowd statistics, judges strategies on past events, runs experiments and makes reports of them, previews
+// links between tokens, migrates the log to another schema, and compares profiles with the log. It also answers with
+// what an app used, with the audit log, and with the app's settings and keys.
 //
 // It exports users, dumps apps, and starts the jobs that follow an import when the client says
 // that it has ended.
@@ -71,6 +71,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("GET /1/backtests", backtests.latest)
 	rt.HandleOwn("GET /1/backtests/{id}", backtests.get)
 	rt.HandleOwn("POST /1/backtests/{id}/cancel", backtests.cancel)
+	h.registerExperiments(rt)
 	h.registerIdentityPreview(rt)
 	h.registerReports(rt)
 	h.registerSchema(rt)

@@ -172,7 +172,8 @@ func (h handler) renderBoost(ctx context.Context, app config.App, r boost.Reques
 
 func boostView(user string, r boost.Request, read profile.Result, a boost.Answer) api.Boost {
 	view := api.Boost{
-		UserToken: user, Person: read.Of != "" && !read.HeldOut, Holdout: read.HeldOut, Engine: r.Engine, Mode: a.Mode,
+		UserToken: user, Person: read.Of != "" && !read.HeldOut, Holdout: read.HeldOut,
+		Experiment: inArm(read.Assigned), Engine: r.Engine, Mode: a.Mode,
 		StrategyVersion: read.App.StrategyVersion, AsOf: api.AtMillis(read.Anchor), Impact: r.Impact,
 		Affinities: make([]api.BoostAffinity, len(a.Affinities)), Query: a.Query,
 		Dropped: make([]api.DroppedAffinity, len(a.Dropped)),

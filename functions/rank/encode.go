@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/serve/ranker"
 )
 
@@ -88,7 +89,7 @@ func render(a ranker.Answer, explain bool) api.RankAnswer {
 	if a.Fallback != "" {
 		view.Fallback = &a.Fallback
 	}
-	view.Person = a.Person
+	view.Person, view.Experiment = a.Person, inArm(a.Assigned)
 	for i, item := range a.Items {
 		view.Items[i] = api.RankedItem{ObjectID: item.ObjectID, Score: item.Score}
 		if explain {
@@ -96,6 +97,14 @@ func render(a ranker.Answer, explain bool) api.RankAnswer {
 		}
 	}
 	return view
+}
+
+// inArm returns the arm of a user as answers have it; nil: none.
+func inArm(in experiment.Assignment) *api.InArm {
+	if in.Arm == "" {
+		return nil
+	}
+	return &api.InArm{Name: in.Experiment, Arm: in.Arm}
 }
 
 // features is never nil.

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/serve/page"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
@@ -74,7 +75,8 @@ func (h handler) serveFeed(w http.ResponseWriter, r *http.Request, q *feedReques
 		return fmt.Errorf("read feed: %w", err)
 	}
 	if access != auth.FullAccess {
-		p.Fallback, p.Person = "", false // they would say whether the user is known
+		// They would say whether the user is known, and which tokens are one person's.
+		p.Fallback, p.Person, p.Assigned = "", false, experiment.Assignment{}
 	}
 	return h.writeFeed(w, r, *q, p)
 }
@@ -265,6 +267,9 @@ func (h handler) writeFeed(w http.ResponseWriter, r *http.Request, q feedRequest
 	b = appendOrNull(append(b, `,"fallback":`...), p.Fallback)
 	if p.Person {
 		b = append(b, `,"person":true`...)
+	}
+	if in := p.Assigned; in.Arm != "" { // names need no escapes
+		b = append(b, `,"experiment":{"name":"`+in.Experiment+`","arm":"`+in.Arm+`"}`...)
 	}
 	return httpapi.WriteEncoded(w, http.StatusOK, append(b, '}'))
 }

@@ -54,7 +54,8 @@ func (h handler) recommend(w http.ResponseWriter, r *http.Request) error {
 	ranked := render(answer.Answer, in.Explain)
 	view := api.RecommendAnswer{ID: id, Model: string(in.Model), StrategyVersion: ranked.StrategyVersion,
 		ScoringVersion: ranked.ScoringVersion, CrowdAsOf: ranked.CrowdAsOf, Fallback: ranked.Fallback, Person: ranked.Person,
-		Items: make([]api.RecommendedItem, len(ranked.Items)), Took: time.Since(began).Milliseconds()}
+		Experiment: ranked.Experiment,
+		Items:      make([]api.RecommendedItem, len(ranked.Items)), Took: time.Since(began).Milliseconds()}
 	if in.Explain && in.Model.OfObjects() {
 		view.Given = make([]api.GivenObject, len(answer.Links))
 		for i, of := range answer.Links {

@@ -33,10 +33,12 @@ type Boost struct {
 	// Person is true if the affinities are those of the user who has signed in under the userToken.
 	Person bool `json:"person,omitempty"`
 	// Holdout is true if the user is held out, so that the query is empty. Absent otherwise.
-	Holdout bool   `json:"holdout,omitempty"`
-	Engine  string `json:"engine"`
-	Mode    string `json:"mode"`
-	// StrategyVersion is that of the active strategy.
+	Holdout bool `json:"holdout,omitempty"`
+	// Experiment is the arm that the user is in; nil: none.
+	Experiment *InArm `json:"experiment,omitempty"`
+	Engine     string `json:"engine"`
+	Mode       string `json:"mode"`
+	// StrategyVersion is that of the active strategy, or of the arm.
 	StrategyVersion int64 `json:"strategyVersion"`
 	// AsOf is the instant of the scores.
 	AsOf   Time `json:"asOf"`

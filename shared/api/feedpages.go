@@ -46,4 +46,6 @@ type FeedPage struct {
 	Fallback *string `json:"fallback"`
 	// Person is true if the order is that of the user who has signed in under the userToken.
 	Person bool `json:"person,omitempty"`
+	// Experiment is the arm whose order it is; nil: none.
+	Experiment *InArm `json:"experiment,omitempty"`
 }

@@ -93,6 +93,8 @@ type Profile struct {
 	// Holdout is true for a user who is held out, and gets no personalization: Affinities are empty, unless the request
 	// ignores that. Absent otherwise.
 	Holdout bool `json:"holdout,omitempty"`
+	// Experiment is the arm that the user is in; nil: none. All arms score alike.
+	Experiment *InArm `json:"experiment,omitempty"`
 	// Affinities are the strongest, the highest score first.
 	Affinities []Affinity `json:"affinities"`
 }

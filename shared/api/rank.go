@@ -94,6 +94,8 @@ type RankAnswer struct {
 	Fallback *string `json:"fallback"`
 	// Person is true if the order is that of the user who has signed in under the userToken.
 	Person bool `json:"person,omitempty"`
+	// Experiment is the arm that the user is in; nil: none.
+	Experiment *InArm `json:"experiment,omitempty"`
 	// Items are the candidates, the highest score first. Equal scores keep the
 	// order of their objectIDs.
 	Items []RankedItem `json:"items"`

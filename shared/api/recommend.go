@@ -65,6 +65,7 @@ type RecommendAnswer struct {
 	CrowdAsOf       *Time   `json:"crowdAsOf"`
 	Fallback        *string `json:"fallback"`
 	Person          bool    `json:"person,omitempty"`
+	Experiment      *InArm  `json:"experiment,omitempty"`
 	// Given are the given objects that the statistics know, if the request asks to explain. Another
 	// one brings in nothing.
 	Given []GivenObject `json:"given,omitzero"`

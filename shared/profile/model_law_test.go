@@ -32,7 +32,9 @@ func (w *simulation) exact(when string) {
 		}
 	}
 	window := affinity.Window{Now: got.Anchor, RetentionDays: app.RetentionDays, DeletedUntil: row.Tombstone().DeletedUntil}
-	want := affinity.Bounds{}.Reference(events, app.Strategy, window)
+	_, of := w.arm(app)
+	want := affinity.Bounds{}.Reference(events, of, window)
+	w.placed(when, app, got)
 	w.exactSession(when, app, events, row.Tombstone().DeletedUntil)
 	for name, p := range map[string]affinity.Profile{"read": got.Profile, "computed": w.bounds.At(sets["u"][0], got.Anchor)} {
 		w.equal(when, name, p, want)
@@ -87,7 +89,9 @@ func (w *simulation) check(when string) {
 	least, most := raised(w.maxDelete, row.Deleted()), w.deletedBy
 	known := func(n int) bool { return w.counts(n, app, row, least, true) }
 	possible := func(n int) bool { return w.counts(n, app, row, most, false) }
-	w.lawful(when, app, w.peek(app).Profile, known, possible)
+	got := w.peek(app)
+	w.placed(when, app, got)
+	w.lawful(when, app, got.Profile, known, possible)
 	w.checkAsOf(when, app, known, possible)
 	if w.us != nil { // and as the oldest configuration has it that anybody may know
 		got := w.peek(w.configs[w.floor])

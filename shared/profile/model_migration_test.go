@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +78,8 @@ func (w *simulation) ahead() {
 // changed records the app's new configuration.
 func (w *simulation) changed() {
 	if app := w.app(); len(w.configs) == 0 || !app.Log.Equal(w.configs[len(w.configs)-1].Log) ||
-		app.Region != w.configs[len(w.configs)-1].Region || app.Move != w.configs[len(w.configs)-1].Move || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion {
+		app.Region != w.configs[len(w.configs)-1].Region || app.Move != w.configs[len(w.configs)-1].Move || app.StrategyVersion != w.configs[len(w.configs)-1].StrategyVersion ||
+		!reflect.DeepEqual(app.Experiment, w.configs[len(w.configs)-1].Experiment) {
 		w.mu.Lock()
 		w.configs, w.settled = append(w.configs, app), false
 		w.mu.Unlock()

@@ -71,6 +71,8 @@ type simulation struct {
 	maxDelete affinity.Tombstone // of the deletions that were begun
 	receipts  map[int][]receipt  // by event
 	packed    *packedProfile     // nil: nobody has packed the user
+	// experiments is how many there were.
+	experiments int
 	optOuts
 	consenting
 	regional
@@ -148,9 +150,10 @@ func (w *simulation) setStrategy() {
 	ignoring.IgnoredValues = []string{"C0.0"}
 	allowing.AllowedValues = map[string]strategy.ValueSet{"color": strategy.SetOf("c0.0", "c1.1", "c2.0")}
 	st := rapid.SampledFrom([]strategy.Strategy{plain, decaying, ignoring, allowing}).Draw(w.t, "strategy")
-	if _, _, err := w.apps.SetStrategy(ctx, w.appID, st); err != nil {
-		w.t.Fatal(err)
-	}
+	st.PersonalizationImpact = rapid.IntRange(0, 2).Draw(w.t, "impact")
+	before := w.app()
+	_, _, err := w.apps.SetStrategy(ctx, w.appID, st)
+	w.refusedIf(before.Experiment.On() && before.Experiment.StoppedAt.IsZero() && !st.SameScoring(before.Strategy), err)
 	w.changed()
 }
 
@@ -164,7 +167,7 @@ func (w *simulation) app() config.App {
 func (w *simulation) step() {
 	kinds := []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "redeliver", "import",
 		"read", "rank", "fold", "round", "pack", "pack", "delete", "opt out", "opt in", "opt in", "restore", "purge",
-		"consent", "consent", "purge of consents", "strategy", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
+		"consent", "consent", "purge of consents", "strategy", "experiment", "experiment", "time", "minutes", "damage", "dictionary", "migration", "migration", "task", "task", "task", "window", "marked", "marked"}
 	if w.calm {
 		kinds = []string{"advance", "advance", "advance", "advance", "advance", "advance", "message", "message", "message", "message", "redeliver", "redeliver",
 			"read", "rank", "fold", "pack", "delete", "time", "minutes", "window", "marked", "consent"}
@@ -254,6 +257,8 @@ func (w *simulation) stepOf(kind string, app config.App) {
 		})
 	case "strategy":
 		w.setStrategy()
+	case "experiment":
+		w.changeExperiment()
 	case "time":
 		w.clock.Add(rapid.Int64Range(1, 12*hour).Draw(w.t, "passes"))
 	case "minutes":

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -164,10 +165,10 @@ func (r *reader) readAt(ctx context.Context, app config.App, token string, found
 
 // unknown is the profile of a user without events.
 func unknown(app config.App, token string, now int64) Result {
-	return Result{App: app, HeldOut: heldOut(app, token, store.User{}), Profile: affinity.Profile{
+	return Result{App: app, Profile: affinity.Profile{
 		StrategyVersion: app.ScoringVersion, RetentionDays: app.RetentionDays, HalfLives: app.Strategy.HalfLives,
 		Anchor: now, Until: math.MaxInt64,
-	}}
+	}}.placed(token, store.User{}, time.UnixMilli(now))
 }
 
 // maxMovingReads is how many users of an app that moves a request reads at a time.

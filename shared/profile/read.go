@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/store"
 )
 
@@ -20,8 +22,10 @@ type Result struct {
 	// Stored reports that the read returned the stored profile. Otherwise it
 	// computed one.
 	Stored bool
-	// App is the configuration under which the profile is valid.
+	// App is the configuration under which the profile is valid, with the strategy of the arm that the user is in.
 	App config.App
+	// Assigned is that arm.
+	Assigned experiment.Assignment
 	// Since (ms) is from when on events count of a profile as of an instant of the past: older
 	// ones have expired. 0: none have, or the profile is as of now.
 	Since int64
@@ -134,7 +138,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, token string, row s
 		return Result{}, false, err
 	}
 	if use == consent.None {
-		return Result{Profile: r.unknown(*app), App: *app, HeldOut: heldOut(*app, token, row)}, true, nil
+		return Result{Profile: r.unknown(*app), App: *app}.placed(token, row, r.now()), true, nil
 	}
 	if use == consent.Part || !row.HasProfile || len(row.Profile) == 0 {
 		return Result{}, false, nil
@@ -159,7 +163,7 @@ func (r *reader) serve(ctx context.Context, app *config.App, token string, row s
 	if limit > 0 && len(p.Affinities) > limit { // a choice needed all
 		p.Affinities = slices.Clone(p.Affinities[:limit])
 	}
-	return Result{Profile: p, Stored: true, App: *app, HeldOut: heldOut(*app, token, row)}, true, nil
+	return Result{Profile: p, Stored: true, App: *app}.placed(token, row, time.UnixMilli(now)), true, nil
 }
 
 // unknown returns the profile of a user of whom nothing counts.
@@ -258,8 +262,7 @@ func (r *reader) pass(ctx context.Context, app config.App, c *computation, save 
 			return err
 		}
 	}
-	return fn(c.token, Result{Profile: p, App: app, Session: c.session, HeldOut: heldOut(app, c.token, c.row),
-		unfolded: c.unfolded})
+	return fn(c.token, Result{Profile: p, App: app, Session: c.session, unfolded: c.unfolded}.placed(c.token, c.row, r.now()))
 }
 
 // computedSaver writes computed profiles, some megabytes at a time. The answer is

@@ -33,6 +33,9 @@ type Action string
 const (
 	StrategySet           Action = "strategy.set"
 	StrategyRestore       Action = "strategy.restore"
+	ExperimentSet         Action = "experiment.set"
+	ExperimentStop        Action = "experiment.stop"
+	ExperimentPromote     Action = "experiment.promote"
 	SettingsSet           Action = "settings.set"
 	IndexClear            Action = "index.clear"
 	FeedSet               Action = "feed.set"
@@ -95,7 +98,8 @@ const (
 
 // Actions are all actions. It must not be modified.
 var Actions = []Action{
-	StrategySet, StrategyRestore, SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
+	StrategySet, StrategyRestore, ExperimentSet, ExperimentStop, ExperimentPromote,
+	SettingsSet, IndexClear, FeedSet, FeedDelete, SegmentSet, SegmentDelete,
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	ConsentSet, ConsentForget, UserRegion, IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,

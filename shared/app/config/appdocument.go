@@ -52,8 +52,9 @@ type (
 		Holdout string `firestore:"holdout,omitempty"`
 		// HoldoutSince is zero while nobody is held out.
 		HoldoutSince time.Time `firestore:"holdoutSince,omitempty"`
-		// Experiment is JSON. Empty: there never was one.
-		Experiment string `firestore:"experiment,omitempty"`
+		// Experiment and ArmRankings are JSON. Empty: there never was one.
+		Experiment  string `firestore:"experiment,omitempty"`
+		ArmRankings string `firestore:"armRankings,omitempty"`
 		// TrackNames is JSON. Empty: there are none.
 		TrackNames string `firestore:"trackNames,omitempty"`
 		// Dates is JSON. Empty: there are none.
@@ -133,6 +134,10 @@ type (
 		Date       string `firestore:"date"`
 		Definition string `firestore:"definition"`
 	}
+	experimentDocument struct {
+		Name       string `firestore:"name"`
+		Definition string `firestore:"definition"`
+	}
 	segmentDocument struct {
 		Name  string    `firestore:"name"`
 		Where string    `firestore:"where"`
@@ -184,7 +189,7 @@ func (d appDocument) app() (App, error) {
 		{"private facets", d.PrivateFacets, &a.PrivateFacets}, {"numeric bands", d.NumericBands, &a.NumericBands},
 		{"identity", d.Identity, &a.Identity}, {"residency", d.Residency, &a.Residency},
 		{"purposes", d.Purposes, &a.Purposes}, {"holdout", d.Holdout, &a.Holdout},
-		{"experiment", d.Experiment, &a.Experiment},
+		{"experiment", d.Experiment, &a.Experiment}, {"rankings of arms", d.ArmRankings, &a.ArmRankings},
 		{"names of track calls", d.TrackNames, &a.TrackNames}, {"dates", d.Dates, &a.Dates},
 	} {
 		if part.text == "" {
@@ -241,6 +246,7 @@ func newAppDocument(a App) (appDocument, error) {
 		{&d.Purposes, a.Purposes, a.Purposes.Last > 0},
 		{&d.Holdout, a.Holdout, a.Holdout != experiment.Holdout{}},
 		{&d.Experiment, a.Experiment, a.Experiment.On()},
+		{&d.ArmRankings, a.ArmRankings, a.ArmRankings != nil},
 		{&d.TrackNames, a.TrackNames, a.TrackNames != nil},
 		{&d.Dates, a.Dates, a.Dates != nil},
 	} {

@@ -65,6 +65,8 @@ type App struct {
 	HoldoutSince time.Time
 	// Experiment is the one that runs, is planned, or was the last to; zero: there never was one.
 	Experiment experiment.Experiment
+	// ArmRankings are those of the arms of Experiment, in their order.
+	ArmRankings []ArmRanking
 	// HeldOutToo says that reads answer what counts of users who are held out, too. It is not stored.
 	HeldOutToo bool
 	// Limits are what the app may ask for. A zero is the deployment's default.

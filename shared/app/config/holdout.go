@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/score/experiment"
 )
 
@@ -18,6 +19,10 @@ func (a App) WithHoldout(to experiment.Holdout) (App, bool, error) {
 	}
 	if err := to.Check(); err != nil || to == a.Holdout {
 		return a, false, err
+	}
+	if e := a.Experiment; to.On() && e.On() && to.Seed == e.Seed && !e.Ended(time.Now()) {
+		return a, false, fault.New(fault.Invalid, "holdout: the experiment %q has the seed %q, and its first arm would lose "+
+			"its users: choose another seed", e.Name, to.Seed)
 	}
 	a.Holdout, a.HoldoutSince, a.ChangedAt = to, time.Time{}, Stamp(time.Time{})
 	if to.On() {

@@ -81,11 +81,16 @@ func (e *OtherVersionError) Error() string {
 	return fmt.Sprintf("version %d of the strategy is active, not %d", e.Active, e.Expected)
 }
 
-// Publish is WithStrategy under the condition of a publication.
+// Publish is WithStrategy under the condition of a publication. It refuses another scoring, with an error of kind
+// fault.Invalid, while an experiment has not ended.
 func (a App) Publish(s strategy.Strategy, p Publication) (to App, changed bool, err error) {
 	to, changed = a.WithStrategy(s)
 	if changed && p.IfVersion != nil && *p.IfVersion != a.StrategyVersion {
 		return a, false, &OtherVersionError{a.StrategyVersion, *p.IfVersion}
+	}
+	if e := a.Experiment; to.ScoringVersion != a.ScoringVersion && e.On() && !e.Ended(time.Now()) {
+		return a, false, e.Refuse("it has not ended, and its arms share the scoring of the active strategy: stop it before " +
+			"you change events, facets, half-lives, aliases, ignored or allowed values")
 	}
 	return to, changed, nil
 }
@@ -99,9 +104,9 @@ func (a App) ScoresAs(version int64) bool {
 	return a.ScoringVersion <= version && version <= a.StrategyVersion
 }
 
-// Expired reports whether a Store may delete a version of the app at that time.
+// Expired reports whether a Store may delete a version of the app at that time. It keeps those of an experiment.
 func (a App) Expired(v Version, now time.Time) bool {
-	return v.Version <= a.StrategyVersion-KeptVersions && now.Sub(v.SetAt) > KeptVersionTime
+	return v.Version <= a.StrategyVersion-KeptVersions && now.Sub(v.SetAt) > KeptVersionTime && !a.compares(v.Version, now)
 }
 
 // WithLog returns the app that a change of its log leads to, and reports whether

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/app/documents"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -84,6 +86,52 @@ func TestMemoryDeletesOldVersions(t *testing.T) {
 	if versions, err := store.StrategyVersions(t.Context(), "shop"); err != nil || len(versions) != config.KeptVersions-4+300 {
 		t.Errorf("%d versions, error %v; want the young ones, all %d", len(versions), err, config.KeptVersions-4+300)
 	}
+}
+
+// The versions of the arms of an experiment stay until it has ended.
+func TestVersionsOfAnExperimentStay(t *testing.T) {
+	kept := documents.NewMemory()
+	store := config.New(kept, kept, slog.New(slog.DiscardHandler))
+	if err := store.CreateApp(t.Context(), config.App{ID: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	set := func(n int) {
+		t.Helper()
+		for i := range n {
+			if _, _, err := store.SetStrategy(t.Context(), "shop", strategyOf(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	gone := func(want ...int64) {
+		t.Helper()
+		var got []int64
+		for v := range int64(12) {
+			if _, err := store.StrategyVersion(t.Context(), "shop", v+1); err != nil {
+				got = append(got, v+1)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("versions %d are deleted, want %d", got, want)
+		}
+	}
+	set(10)
+	if err := config.AgeVersions(t.Context(), kept, "shop", 2*config.KeptVersionTime); err != nil {
+		t.Fatal(err)
+	}
+	x := config.ExperimentsOf(config.NewCached(store, 0))
+	arms := []experiment.Arm{{Name: "a", Strategy: 2, Weight: 0.5}, {Name: "b", Strategy: 4, Weight: 0.5}}
+	if _, _, err := x.Set(t.Context(), "shop", experiment.Experiment{Name: "x", Arms: arms, Metric: "clicks"},
+		time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	set(config.KeptVersions - 4)
+	gone(1, 3, 5, 6)
+	if _, _, err := x.Stop(t.Context(), "shop", "x", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	set(1)
+	gone(1, 2, 3, 4, 5, 6, 7)
 }
 
 func strategyOf(impact int) strategy.Strategy {

@@ -28,13 +28,15 @@ import (
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour,
 //	                                 userEventsPerDay, writeWindowMs},
 //	                                 privateFacets, numericBands, trackNames, dates, feedVersion, segmentsSince,
-//	                                 holdoutSince, log {write, read, encoding, generation},
+//	                                 holdoutSince, experiment, armRankings,
+//	                                 log {write, read, encoding, generation},
 //	                                 migration {id, from, to, phase, job, backfill, rate, undone, startedAt},
 //	                                 region, move {id, from, to, births, phase, back, job, startedAt, changedAt}
 //	apps/{app}/strategies/{version}  version, strategy, createdAt, scoringVersion, ranking, note
 //	apps/{app}/indexes/{index}       index, attributesForFaceting, numericBands, bandsVersion, version
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	apps/{app}/savedSegments/{name}  name, where, setAt
+//	apps/{app}/experiments/{name}    name, definition
 //	apps/{app}/keptReports/{id}      experiment, month, definition, job, asOf, body
 //	apps/{app}/endedSessions/{id}    id, endsAt
 //	deletions/{app}                  id, region, startedAt, attempt, endedAt, reusableFrom, rows
@@ -57,11 +59,12 @@ import (
 //
 // privateFacets is one JSON string, too, with the lists by index, and so are numericBands,
 // also those of an index, and dates, with the attributes that feeds order by. Those of the
-// app are fields of the app. trackNames is one, with types by names. A definition is one JSON string as well.
+// app are fields of the app. trackNames is one, with types by names. A definition is one JSON string as well, and the
+// app has a copy of that of its last experiment, and what its arms order by.
 //
 // A document's id is the name itself, escaped where Firestore would refuse it, so every
 // document also holds its name. The fields strategy, privateFacets, numericBands, trackNames, dates,
-// definition, where and attributesForFaceting are never queried and need no index.
+// experiment, armRankings, definition, where and attributesForFaceting are never queried and need no index.
 //
 // A change reads the app's document, and what else it depends on, and then writes on
 // condition that the app is as it was read; else it begins again. Changes of feeds and

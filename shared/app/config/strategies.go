@@ -43,14 +43,18 @@ func (s *Store) PublishStrategy(ctx context.Context, appID string, active strate
 		return App{}, false, fmt.Errorf("set strategy of app %q: %w", appID, err)
 	}
 	if changed {
-		// The strategy is set, whatever happens to old versions: the next change
-		// tries to delete them again.
-		if err := s.prune(ctx, app); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "old versions of the strategy are not deleted",
-				slog.String("app", appID), slog.Any("error", err))
-		}
+		s.pruneAfter(ctx, app)
 	}
 	return app, changed, nil
+}
+
+// pruneAfter is prune after a strategy was set, which holds whatever happens to old versions: the next change tries to
+// delete them again.
+func (s *Store) pruneAfter(ctx context.Context, app App) {
+	if err := s.prune(ctx, app); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "old versions of the strategy are not deleted",
+			slog.String("app", app.ID), slog.Any("error", err))
+	}
 }
 
 // StrategyVersion returns the strategy with that version, or ErrNotFound if it
@@ -114,6 +118,9 @@ func (s *Store) prune(ctx context.Context, app App) error {
 			return err
 		}
 		if !app.Expired(d.kept(), now) {
+			if app.compares(d.Version, now) {
+				continue
+			}
 			break // the later ones were set later
 		}
 		expired = append(expired, documents.Delete(f))

@@ -77,6 +77,10 @@ func AppendWithSegments(b []byte, user string, r profile.Result, limit int, half
 	if r.HeldOut {
 		b = append(b, `,"holdout":true`...)
 	}
+	if in := r.Assigned; in.Arm != "" {
+		b = append(appendText(append(b, `,"experiment":{"name":`...), in.Experiment), `,"arm":`...)
+		b = append(appendText(b, in.Arm), '}')
+	}
 	b = append(b, `,"affinities":[`...)
 	names := byName(r.HalfLives)
 	for i, a := range r.Affinities[:min(limit, len(r.Affinities))] {

@@ -48,6 +48,9 @@ type Arm struct {
 
 var metrics = []string{"conversions", "revenue", "clicks"}
 
+// Assignment is the arm of an experiment that a user is in; zero: none.
+type Assignment struct{ Experiment, Arm string }
+
 // ofHoldout is the name under which the holdout of an app is reported. No experiment has it.
 const ofHoldout = "holdout"
 
@@ -112,11 +115,41 @@ func (e Experiment) ID() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
+// Refuse returns an error of kind fault.Invalid that names the experiment.
+func (e Experiment) Refuse(format string, args ...any) error {
+	return fault.New(fault.Invalid, "experiment %.70q: "+format, append([]any{e.Name}, args...)...)
+}
+
+// CheckChange returns what a change of a definition that runs may not change, of kind fault.Invalid: what was measured
+// before would be of something else.
+func (e Experiment) CheckChange(from Experiment) error {
+	kept := func(what string, from any) error {
+		return e.Refuse("%s must stay %v while it runs: only weights, coverage, endAt and hypothesis may change", what, from)
+	}
+	switch {
+	case len(e.Arms) != len(from.Arms):
+		return kept("the number of arms", len(from.Arms))
+	case e.Seed != from.Seed:
+		return kept("the seed", from.Seed)
+	case !e.StartAt.Equal(from.StartAt):
+		return kept("startAt", from.StartAt.Format(time.RFC3339))
+	case e.Metric != from.Metric:
+		return kept("the metric", from.Metric)
+	}
+	for i, was := range from.Arms {
+		switch is := e.Arms[i]; {
+		case is.Name != was.Name:
+			return kept(fmt.Sprintf("the name of arms[%d]", i), was.Name)
+		case is.Strategy != was.Strategy:
+			return kept(fmt.Sprintf("the strategy of arm %q", was.Name), was.Strategy)
+		}
+	}
+	return nil
+}
+
 // Check returns what is wrong with the definition, of kind fault.Invalid.
 func (e Experiment) Check() error {
-	refuse := func(format string, args ...any) error {
-		return fault.New(fault.Invalid, "experiment %.70q: "+format, append([]any{e.Name}, args...)...)
-	}
+	refuse := e.Refuse
 	switch {
 	case !nameForm.MatchString(e.Name):
 		return refuse("the name must be 1 to 64 letters, digits, _ or -")

@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/feed"
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/serve/ranker"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -93,6 +94,8 @@ type Page struct {
 	Fallback string
 	// Person reports that the order is that of the known user who has signed in under the token.
 	Person bool
+	// Assigned is the arm whose order it is.
+	Assigned experiment.Assignment
 	// Total is the number of the walk's candidates.
 	Total int
 	// Stale is why the page was made from values that are older than they should be; nil:
@@ -334,6 +337,6 @@ func (p *pager) rank(ctx context.Context, limit int) ([]ranking.Item, error) {
 		p.log.LogAttrs(ctx, slog.LevelError, "rows of users cannot be read, suggested feeds go by popularity",
 			slog.String("app", p.app.ID), slog.Any("error", answer.Unread))
 	}
-	p.page.Fallback, p.page.Person = answer.Fallback, answer.Person
+	p.page.Fallback, p.page.Person, p.page.Assigned = answer.Fallback, answer.Person, answer.Assigned
 	return answer.Items, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
@@ -158,7 +159,7 @@ func (o *Orderer) user(ctx context.Context, app config.App, r asked) (profile.Re
 		case r.active():
 			return user, nil
 		case app.Strategy.SameScoring(user.App.Strategy):
-			user.App = app
+			user.App, user.Assigned = app, experiment.Assignment{}
 			return user, nil
 		} // else the strategy has just changed
 	}

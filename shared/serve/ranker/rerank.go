@@ -21,6 +21,7 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/ranking"
 	"github.com/affinityengine/affinity/shared/score/affinity"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -59,7 +60,7 @@ type asked struct {
 // Answer is an order, and what it was made from.
 type Answer struct {
 	ranking.Result
-	StrategyVersion int64 // 0: the request brings a draft
+	StrategyVersion int64 // of the arm that the user is in; 0: the request brings a draft
 	// ScoringVersion is that of the app. It equals StrategyVersion if the request
 	// names a version or brings a draft.
 	ScoringVersion int64
@@ -69,6 +70,8 @@ type Answer struct {
 	Unread error
 	// Person reports that the order is that of the known user who has signed in under the token.
 	Person bool
+	// Assigned is the arm whose strategy ranks.
+	Assigned experiment.Assignment
 }
 
 // Orderer orders candidates. It is safe for concurrent use.
@@ -165,6 +168,7 @@ func (o *Orderer) rank(ctx context.Context, r asked, in input) (Answer, error) {
 		CrowdAsOf: in.statistics.asOf,
 		Unread:    in.unread,
 		Person:    in.user.Of != "" && !in.user.HeldOut,
+		Assigned:  in.user.Assigned,
 	}, nil
 }
 

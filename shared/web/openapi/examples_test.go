@@ -70,7 +70,7 @@ func TestExamples(t *testing.T) {
 				must.Succeed(t, err)
 			}
 		}
-		if name := filepath.Base(path); name == "17-reports" || name == "3-waiting" {
+		if name := filepath.Base(path); name == "18-reports" || name == "3-waiting" {
 			_, err := s.Backends.CachedConfig.SetHoldout(t.Context(), "demo", experiment.Holdout{Share: 0.2, Seed: "q4"})
 			must.Succeed(t, err)
 		}

@@ -53,10 +53,11 @@ variable "unindexed" {
   type        = map(list(string))
   nullable    = false
   default = {
-    apps          = ["dates", "numericBands", "privateFacets", "strategy", "trackNames"]
+    apps          = ["armRankings", "dates", "experiment", "numericBands", "privateFacets", "strategy", "trackNames"]
     strategies    = ["strategy"]
     indexes       = ["attributesForFaceting", "numericBands"]
     feeds         = ["date", "definition", "index"]
+    experiments   = ["definition"]
     savedSegments = ["where"]
     shards        = ["error", "faults", "from", "next", "to"]
   }

@@ -22,7 +22,6 @@ import (
 	"github.com/affinityengine/affinity/shared/judge/lift"
 	"github.com/affinityengine/affinity/shared/local/jobtest"
 	"github.com/affinityengine/affinity/shared/local/must"
-	"github.com/affinityengine/affinity/shared/local/race"
 	"github.com/affinityengine/affinity/shared/local/storetest"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/experiment"
@@ -235,7 +234,7 @@ func compare(t testing.TB, want map[lift.Metric]lift.Report, got reports.Body) {
 // out not at all, and whichever request its process dies at.
 func TestReportEqualsWhatWasSent(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
-		for at := -1; ; at += 1 + at/race.Or(2, 1) {
+		for at := -1; ; at += 2 + at {
 			h := newHarness(t, 3)
 			_, err := h.Config.SetHoldout(t.Context(), app, experiment.Holdout{Share: 0.1, Seed: "q"})
 			must.Succeed(t, err)
