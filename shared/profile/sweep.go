@@ -79,7 +79,8 @@ type swept struct {
 // groups reads the rows of the users of a range in groups, and calls read for each with the range that holds the group
 // and no other users; nil if Only excludes some.
 func (s *sweeper) groups(ctx context.Context, app config.App, r store.Range, o SweepOptions,
-	progress func(SweepProgress) error, read func(users []*user, whole *store.Range) (swept, error)) (SweepProgress, error) {
+	progress func(SweepProgress) error,
+	read func(users []*user, whole *store.Range) (swept, error)) (SweepProgress, error) {
 	total, window := SweepProgress{Next: r.From}, s.window(app, o.AsOf)
 	for first := true; !total.Done && (first || o.Until.IsZero() || s.now().Before(o.Until)); first = false {
 		users, next, left, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)

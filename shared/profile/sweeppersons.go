@@ -70,8 +70,8 @@ func (t *sweptToken) counts(e affinity.Event) bool {
 	return !t.optedOut.Has(e.Type) && slices.ContainsFunc(t.intervals, holds)
 }
 
-// sweepPersons gives the events of a group. A token may have been used by several persons, and a stream has one state of
-// each token: so the tokens of others are read in as many streams as a token has persons, for most groups one.
+// sweepPersons gives the events of a group. A token may have been used by several persons, and a stream has one state
+// of each token: so the tokens of others are read in as many streams as a token has persons, for most groups one.
 func (s *sweeper) sweepPersons(ctx context.Context, app config.App, users []*user, whole *store.Range,
 	o PersonSweep) (total swept, err error) {
 	own, others, err := s.tokensOf(ctx, app, users, o, &total.left)

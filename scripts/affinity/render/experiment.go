@@ -26,14 +26,15 @@ func ReportProgress(j api.ReportJob) Progress {
 func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) error {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, colors.Bold(cli.Printable(r.Words)))
-	fmt.Fprintf(&text, "\n%s from %s to %s (%s), %s with an event in these days", cli.Printable(r.Experiment), r.From, r.To,
-		plural(int64(r.Days), "day"), plural(r.People, "user"))
+	fmt.Fprintf(&text, "\n%s from %s to %s (%s), %s with an event in these days", cli.Printable(r.Experiment), r.From,
+		r.To, plural(int64(r.Days), "day"), plural(r.People, "user"))
 	if r.Crossed > 0 {
 		fmt.Fprintf(&text, ", %s of two arms", plural(r.Crossed, "user"))
 	}
-	per := r.Metric + " per user"
 	fmt.Fprintf(&text, ":\n\n")
-	err := cli.Table(&text, "ARM\tUSERS\tEXPECTED\tCLICKS\tCONVERSIONS\tREVENUE\t"+strings.ToUpper(per)+"\tLIFT\t95 % INTERVAL",
+	columns := "ARM\tUSERS\tEXPECTED\tCLICKS\tCONVERSIONS\tREVENUE\t" + strings.ToUpper(r.Metric) +
+		" PER USER\tLIFT\t95 % INTERVAL"
+	err := cli.Table(&text, columns,
 		r.Arms, func(a api.ReportArm) []any {
 			lift, interval := "control", "-"
 			for _, l := range r.Lift {

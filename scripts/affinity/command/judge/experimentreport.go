@@ -33,8 +33,10 @@ func reportCommand(t *command.Tool) *cobra.Command {
 			"none. The interval may be read every day. --last answers the report that was made last, each night\n" +
 			"or by this command, and --month that of a month, whose days may have left the log. Ctrl-C stops\n" +
 			"following; the report continues. Requires a key with the permission admin.",
-		Example: "  affinity experiment report holdout\n  affinity experiment report holdout --metric conversions --plot lift.svg\n" +
-			"  affinity experiment report holdout --month 2026-11 --json\n  affinity experiment report checkout --from 2026-11-01 -o csv",
+		Example: "  affinity experiment report holdout\n" +
+			"  affinity experiment report holdout --metric conversions --plot lift.svg\n" +
+			"  affinity experiment report holdout --month 2026-11 --json\n" +
+			"  affinity experiment report checkout --from 2026-11-01 -o csv",
 		Args: cli.Args("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.metric != "" && !slices.Contains([]string{"clicks", "conversions", "revenue"}, o.metric) {
@@ -129,7 +131,8 @@ func printReports(t *command.Tool, list api.Reports) error {
 		fmt.Fprintln(t.Err, "the app has had no report: `affinity experiment report` starts one")
 		return nil
 	}
-	return cli.Table(t.Out, "ID\tSTATE\tEXPERIMENT\tFROM\tTO\tUSERS\tEVENTS\tSTARTED", list.Reports, func(j api.ReportJob) []any {
+	const columns = "ID\tSTATE\tEXPERIMENT\tFROM\tTO\tUSERS\tEVENTS\tSTARTED"
+	return cli.Table(t.Out, columns, list.Reports, func(j api.ReportJob) []any {
 		return []any{j.ID, j.State, j.Experiment, j.From, j.To, j.Users, j.Events, j.StartedAt.UTC().Format(time.RFC3339)}
 	})
 }

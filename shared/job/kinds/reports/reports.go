@@ -171,8 +171,8 @@ func (d defined) params(app config.App, q Request, now time.Time) (p Params, err
 		reads = min(reads, app.RetentionDays)
 	}
 	p = Params{Experiment: d.name, Start: start.String(), From: first.String(), To: last.String(),
-		Metric: string(d.metric), Currency: q.Currency, Population: string(lift.Active), AsOf: job.Stamp(now.Truncate(time.Millisecond)),
-		RetentionDays: reads}
+		Metric: string(d.metric), Currency: q.Currency, Population: string(lift.Active),
+		AsOf: job.Stamp(now.Truncate(time.Millisecond)), RetentionDays: reads}
 	p.Definition, p.Hash, err = d.text()
 	return p, err
 }
