@@ -73,7 +73,7 @@ func (h handler) startReport(w http.ResponseWriter, r *http.Request, app config.
 			"the operator's command `affinity app holdout` holds some users out")
 	case errors.Is(err, reports.ErrUnknown):
 		return httpapi.Errorf(http.StatusNotFound, "The app has no experiment %q now: "+
-			"only one that it has can be reported anew", request.Experiment)
+			"a report is made of one that it has", request.Experiment)
 	case err != nil:
 		return err
 	}
