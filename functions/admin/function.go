@@ -48,7 +48,8 @@ func New(b Backends) http.Handler {
 	h := handler{b, answers.Jobs{Base: b.Base, Before: b.Before}}
 	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
-		"POST /1/identities/preview", "POST /1/reports", "POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
+		"POST /1/identities/preview", "POST /1/reports", "POST /1/schema/start", "POST /1/schema/backfill",
+		"POST /1/schema/verify")
 	rt.Count(limit.Imports, "POST /1/imports/end")
 	rt.HandleOwn("POST /1/recomputes", auth.ServeBoth(h.Auth.TenantKey, h.start, auth.Admin))
 	recomputes := h.recomputes()

@@ -70,7 +70,10 @@ const (
 )
 
 // Runner starts reports and runs their tasks. It is safe for concurrent use.
-type Runner struct{ *job.Runner }
+type Runner struct {
+	*job.Runner
+	work *Work
+}
 
 // Work adds up and merges. The function that runs its tasks must set Profiles and Reports.
 type Work struct {
@@ -88,7 +91,7 @@ var _ job.Continued = &Work{}
 // New returns the runner of reports. It sets the name, the work and the size of the shards of r.
 func New(r job.Runner, work Work) *Runner {
 	r.Name, r.Work, r.ShardUsers = "report", &work, cmp.Or(work.ShardUsers, shardUsers)
-	runner := &Runner{job.New(r)}
+	runner := &Runner{job.New(r), &work}
 	work.runner = runner
 	return runner
 }
@@ -193,7 +196,7 @@ func (r *Runner) Nightly(ctx context.Context, appID string, night job.Night) err
 
 // nightOf starts the reports of one experiment.
 func (r *Runner) nightOf(ctx context.Context, app config.App, d defined, night job.Night, now time.Time) error {
-	kept := r.Work.(*Work).Reports
+	kept := r.work.Reports
 	latest, err := kept.Kept(ctx, app.ID, d.name, "")
 	if err != nil && !errors.Is(err, config.ErrNotFound) {
 		return err
