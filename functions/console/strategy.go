@@ -131,7 +131,8 @@ func loadStrategy(v *visit) (any, error) {
 	}
 	p.Began = p.Active.Version
 	p.show(d, d.JSON(), false)
-	return p, nil
+	p.Experiment, err = readExperiment(v)
+	return p, err
 }
 
 // newStrategyPage returns a page without a draft.

@@ -20,6 +20,8 @@ type strategyPage struct {
 	Active   activeStrategy
 	Versions []api.StrategyVersion
 	Seen     seen
+	// Experiment is the one that has not ended; nil: none.
+	Experiment *api.Experiment
 
 	// Began is the version that was active when the draft began, From the one that it began with if
 	// that is another.

@@ -73,6 +73,36 @@ func TestHeldOutProfiles(t *testing.T) {
 	}
 }
 
+// The arm of a person is that of the token of their first open link, and profiles say which it is.
+func TestArmsOfPersons(t *testing.T) {
+	s := viewsForRank(t)
+	c, identities := s.Backends.CachedConfig, profile.IdentitiesOf(s.Backends.Profiles)
+	for _, mode := range []config.IdentityMode{config.IdentityCollect, config.IdentityLink} {
+		_, err := c.SetIdentity(t.Context(), functiontest.App, config.Identity{Mode: mode, Lookback: time.Hour}, 0)
+		must.Succeed(t, err)
+	}
+	app, err := c.App(t.Context(), functiontest.App)
+	must.Succeed(t, err)
+	v := app.StrategyVersion
+	e := experiment.Experiment{Name: "x", Metric: "clicks", Coverage: 1, StartAt: s.Backends.Now(), Seed: "seed",
+		Arms: []experiment.Arm{{Name: "a", Strategy: v, Weight: 0.5}, {Name: "b", Strategy: v, Weight: 0.5}}}
+	phone := func() bool { i, _ := e.Arm("phone"); j, _ := e.Arm("ann"); return i == 1 && j == 0 }
+	for n := 0; !phone(); n++ {
+		e.Seed = fmt.Sprint("seed ", n)
+	}
+	_, _, err = config.ExperimentsOf(c).Set(t.Context(), functiontest.App, e, s.Backends.Now())
+	must.Succeed(t, err)
+	h := profiles.New(s.Backends.ForProfiles())
+	const key = "recommendation"
+	ask := func(want string) functiontest.Request {
+		return functiontest.Ask(key, "GET", "/1/profiles/ann", "", 200, `"experiment":{"name":"x","arm":"`+want+`"},"affinities":[{`)
+	}
+	functiontest.Check(t, h, ask("a"))
+	must.Succeed(t, identities.Link(t.Context(), app, "phone", "ann", ""))
+	functiontest.Check(t, h, ask("b"), ask("b"),
+		functiontest.Ask(key, "POST", "/1/profiles/batch", `{"userTokens":["ann"]}`, 200, `"experiment":{"name":"x","arm":"b"}`))
+}
+
 // A person is held out by the token of their first open link: a visitor stays what they were when they sign in, also with
 // a second device, and the unlink may change it.
 func TestHeldOutPersons(t *testing.T) {

@@ -24,7 +24,9 @@ var argumentsOf = map[string]lister{
 	"feed show": feedNames, "feed set": feedNames, "feed delete": feedNames, "feed read": feedNames,
 	"segment show": segmentNames, "segment save": segmentNames, "segment delete": segmentNames,
 	"segment export":  segmentNames,
-	"recompute watch": recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs,
+	"experiment show": experimentNames, "experiment start": experimentNames, "experiment stop": experimentNames,
+	"experiment promote": experimentNames,
+	"recompute watch":    recomputeIDs, "recompute cancel": recomputeIDs, "reenrich cancel": reenrichIDs,
 	"backtest cancel":  backtestIDs,
 	"strategy restore": strategyVersions, "strategy diff": strategyVersions,
 	"profile": userTokens, "explain": userTokens, "boosts": userTokens, "export": userTokens,
@@ -96,6 +98,11 @@ func feedNames(ctx context.Context, c *client.Client, _ string) ([]string, error
 func segmentNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
 	answer, err := c.Segments().List(ctx)
 	return each(answer.Segments, func(s api.Segment) string { return s.Name }), err
+}
+
+func experimentNames(ctx context.Context, c *client.Client, _ string) ([]string, error) {
+	answer, err := c.Experiments().List(ctx)
+	return each(answer.Experiments, func(e api.Experiment) string { return e.Name }), err
 }
 
 func recomputeIDs(ctx context.Context, c *client.Client, _ string) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/shared/api"
@@ -95,5 +96,46 @@ func TestExperimentSize(t *testing.T) {
 		{[]string{"experiment"}, "affinity experiment needs a command"},
 	} {
 		affinity(t, "", test.args...).wants(t, cli.ExitUsage, test.want)
+	}
+}
+
+// TestExperimentCommands runs an experiment on a real engine, to the promotion of an arm.
+func TestExperimentCommands(t *testing.T) {
+	t.Parallel()
+	s := startEngine(t, stack.Options{ConfigTTL: time.Millisecond})
+	run := func(args ...string) ran {
+		return affinity(t, "", append([]string{args[0], "--url", s.URL}, args[1:]...)...)
+	}
+	const scores = `{"eventsScoring":[{"eventName":"V","eventType":"view","score":1}],"facetsScoring":[{"facetName":"brand","score":1}]`
+	for _, impact := range []string{"20", "80"} {
+		run("strategy", "set", file(t, "s.json", scores+`,"personalizationImpact":`+impact+`}`)).wants(t, cli.ExitOK)
+	}
+	run("experiment", "list").wants(t, cli.ExitOK, "begins one")
+	run("experiment", "show", "x").wants(t, cli.ExitFailed, "show experiment x", "404 Experiment does not exist")
+	start := []string{"experiment", "start", "x", "--metric", "clicks", "--hypothesis", "more", "--end", "2099-01-01T00:00:00Z"}
+	arms := []string{"--arm", "less=1:0.3", "--arm", "more=2:0.7"}
+	run(append(start, arms...)...).wants(t, cli.ExitOK, "experiment x, running: from 2", " to 2099-01-01T00:00:00Z, 100 % of the users, by clicks per user: more\n",
+		"ARM   STRATEGY  WEIGHT  \nless  1         30 %    \nmore  2         70 %    \n")
+	run(append(start, "--arm", "less=1", "--arm", "more=2", "--coverage", "0.5")...).wants(t, cli.ExitOK, ", 50 % of", "more  2         50 %")
+	run("experiment", "list").wants(t, cli.ExitOK, "x           running  2", "clicks  less, more\n")
+	run("experiment", "promote", "x", "most").wants(t, cli.ExitFailed, "promote an arm of experiment x", `it has no arm "most"`)
+	run("strategy", "set", file(t, "s.json", `{"eventsScoring":[],"facetsScoring":[],"personalizationImpact":0}`)).wants(t, cli.ExitFailed,
+		"it has not ended, and its arms share the scoring")
+	run("experiment", "promote", "x", "less").wants(t, cli.ExitOK, "experiment x, ended", "less  1         50 %    promoted\n")
+	run("experiment", "stop", "x").wants(t, cli.ExitOK, "experiment x, ended")
+	run("strategy", "list").wants(t, cli.ExitOK, "arm less of experiment x")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{start, "--arm is required twice or more"},
+		{append(start, "--arm", "less=1", "--arm", "more"), `--arm "more": must be a name and a version`},
+		{append(start, "--arm", "less=1:1", "--arm", "more=2"), "give all arms a weight, or none"},
+		{append(start, "--arm", "less=1:x", "--arm", "more=2:1"), `"x" is no weight`},
+		{append([]string{"experiment", "start", "x"}, arms...), "--metric is required: conversions, revenue or clicks"},
+		{append(append(start, arms...), "--start", "soon"), `--start "soon": `},
+		{[]string{"experiment", "promote", "x"}, "ARM"},
+	} {
+		run(test.args...).wants(t, cli.ExitUsage, test.want)
 	}
 }

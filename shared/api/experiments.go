@@ -47,7 +47,7 @@ type Experiment struct {
 	Seed     string          `json:"seed"`
 	StartAt  Time            `json:"startAt"`
 	EndAt    *Time           `json:"endAt,omitempty"`
-	// StoppedAt is when somebody ended it. Absent: nobody has.
+	// StoppedAt is when a request stopped it. Absent: none has.
 	StoppedAt *Time `json:"stoppedAt,omitempty"`
 	// Promoted is the arm whose strategy was made the active one. Absent: none was.
 	Promoted   string `json:"promoted,omitempty"`

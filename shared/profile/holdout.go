@@ -12,8 +12,9 @@ import (
 // The events of users who are held out are logged, and their profiles stored, as those of all users: surfaces leave
 // them out. So a user who is no longer held out has a profile at once.
 
-// unitOf returns the token that decides whether the user of a row is held out and in which arm they are: of a person that of their first open
-// link, so that a sign-in changes nothing for the visitor who was there before it. Links that do not parse are none.
+// unitOf returns the token that decides whether the user of a row is held out, and in which arm they are: of a person
+// that of their first open link, so that a sign-in changes nothing for the visitor who was there before it. Links that
+// do not parse are none.
 func unitOf(app config.App, token string, row store.User) string {
 	if !app.Identity.Counts() || len(row.Links) == 0 {
 		return token

@@ -18,8 +18,8 @@ import (
 // engine that has the query in it.
 func Boost(out io.Writer, b api.Boost, colors *Palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s  %s %s  strategy version %d  impact %d\n", colors.Bold(cli.Printable(b.UserToken)),
-		cli.Printable(b.Engine), cli.Printable(b.Mode), b.StrategyVersion, b.Impact)
+	fmt.Fprintf(&text, "%s  %s %s  strategy version %d%s  impact %d\n", colors.Bold(cli.Printable(b.UserToken)),
+		cli.Printable(b.Engine), cli.Printable(b.Mode), b.StrategyVersion, inArm(b.Experiment), b.Impact)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, a := range b.Affinities {
 		fmt.Fprintf(table, "  %.3f\t%s\n", a.Weight, label(api.Affinity{Facet: a.Facet, Value: a.Value}))

@@ -25,8 +25,9 @@ const (
 // empty, as an explanation has them; without any the text says how to ask for them.
 func Profile(out io.Writer, p api.Profile, halfLife string, reasons []string, colors *Palette) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d  %s\n", colors.Bold(cli.Printable(p.UserToken)),
-		timestamp(p.LastEventAt), ago(p.AsOf.Sub(p.LastEventAt.Time)), p.StrategyVersion, cli.Printable(p.Source))
+	fmt.Fprintf(&text, "%s  last event %s%s  strategy version %d%s  %s\n", colors.Bold(cli.Printable(p.UserToken)),
+		timestamp(p.LastEventAt), ago(p.AsOf.Sub(p.LastEventAt.Time)), p.StrategyVersion, inArm(p.Experiment),
+		cli.Printable(p.Source))
 	switch {
 	case len(p.Affinities) > 0:
 		drawBars(&text, p.Affinities, halfLife, cli.Width(out), colors)

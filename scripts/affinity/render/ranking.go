@@ -24,7 +24,7 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 	var text bytes.Buffer
 	by := "no published strategy" // a draft, or none was ever set
 	if r.StrategyVersion > 0 {
-		by = fmt.Sprintf("strategy version %d", r.StrategyVersion)
+		by = fmt.Sprintf("strategy version %d", r.StrategyVersion) + inArm(r.Experiment)
 	}
 	fmt.Fprintf(&text, "%s  %s  %s  %d ms\n", colors.Bold(cli.Printable(user)), by, statistics(r), r.Took)
 	switch {
@@ -47,6 +47,14 @@ func Ranking(out io.Writer, r api.RankAnswer, user string, detailed bool, colors
 	}
 	_, err := out.Write(text.Bytes())
 	return err
+}
+
+// inArm says which arm of an experiment a user is in.
+func inArm(in *api.InArm) string {
+	if in == nil {
+		return ""
+	}
+	return fmt.Sprintf(", arm %s of experiment %s", cli.Printable(in.Arm), cli.Printable(in.Name))
 }
 
 // Recommendation writes what a model recommends: a line per place with what brought the

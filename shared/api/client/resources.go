@@ -12,6 +12,8 @@ type (
 	Catalog struct{ *conn }
 	// Feeds are the app's feeds.
 	Feeds struct{ *conn }
+	// Experiments divide users among strategies.
+	Experiments struct{ *conn }
 	// Segments are saved segments and questions that name none.
 	Segments struct{ *conn }
 	// Jobs are jobs that the app's people start.
@@ -37,6 +39,9 @@ func (c *Client) Catalog() Catalog { return Catalog{c} }
 
 // Feeds returns the app's feeds.
 func (c *Client) Feeds() Feeds { return Feeds{c} }
+
+// Experiments returns the app's experiments.
+func (c *Client) Experiments() Experiments { return Experiments{c} }
 
 // Segments returns the app's segments.
 func (c *Client) Segments() Segments { return Segments{c} }

@@ -77,10 +77,12 @@ func (a App) WithExperiment(e experiment.Experiment, strategyOf func(version int
 		return a, false, e.Refuse("the holdout of the app has the seed %q, and would take its users from the first arm: "+
 			"choose another seed", e.Seed)
 	}
-	if known && old.Runs(now) {
+	if known && old.Runs(now) { // its arms stay
 		if err := e.CheckChange(old); err != nil {
 			return a, false, err
 		}
+		a.Experiment = e
+		return a, !reflect.DeepEqual(e, old), nil
 	}
 	rankings := make([]ArmRanking, len(e.Arms))
 	for i, arm := range e.Arms {
@@ -230,8 +232,9 @@ func (x Experiments) Promote(ctx context.Context, appID, name, arm string,
 		if err != nil {
 			return old, nil, err
 		}
-		if why := old.unlike(s); why != "" {
-			return old, nil, e.Refuse("strategy %d of arm %q %s. Restore it as any other version", chosen.Strategy, arm, why)
+		if !old.Strategy.SameScoring(s) {
+			return old, nil, e.Refuse("strategy %d of arm %q scores otherwise than version %d, which is active: "+
+				"restore it as any other version", chosen.Strategy, arm, old.StrategyVersion)
 		}
 		if e.Promoted = arm; !e.Ended(now) {
 			e.StoppedAt = Stamp(now)

@@ -205,5 +205,5 @@ func testExperimentStrategies(t *testing.T, s store) {
 	}
 	setStrategy(t, s, "shop", scores(8), 5, true)
 	_, _, err = x.Promote(t.Context(), "shop", "impact", "more", now)
-	refused(t, "another scoring", err, "Restore it as any other version")
+	refused(t, "another scoring", err, "which is active: restore it as any other version")
 }

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	fnv64 "hash/fnv"
 	"math"
 	"regexp"
 	"slices"
@@ -27,7 +26,7 @@ type Experiment struct {
 	// StartAt is when it begins, and EndAt when it ends by itself; zero: it does not.
 	StartAt time.Time `json:"startAt"`
 	EndAt   time.Time `json:"endAt,omitzero"`
-	// StoppedAt is when somebody ended it; zero: nobody has.
+	// StoppedAt is when a request stopped it; zero: none has.
 	StoppedAt time.Time `json:"stoppedAt,omitzero"`
 	// Promoted is the arm whose strategy was made the active one; "" if none was.
 	Promoted string `json:"promoted,omitempty"`
@@ -74,7 +73,7 @@ func (e Experiment) Runs(now time.Time) bool {
 	return e.On() && !now.Before(e.StartAt) && !e.Ended(now)
 }
 
-// Ended reports whether it has ended at an instant, by itself or since somebody stopped it. It never goes on then.
+// Ended reports whether it has ended at an instant, by itself or by a request. It never goes on then.
 func (e Experiment) Ended(now time.Time) bool {
 	return !e.StoppedAt.IsZero() || !e.EndAt.IsZero() && !now.Before(e.EndAt)
 }
@@ -102,17 +101,6 @@ func (e Experiment) Armed(name string) (Arm, bool) {
 		return Arm{}, false
 	}
 	return e.Arms[i], true
-}
-
-// ID identifies which arm each user is in while the experiment runs: equal for definitions that divide the users in
-// the same way.
-func (e Experiment) ID() string {
-	h := fnv64.New64a()
-	fmt.Fprintf(h, "%q %g %q", e.Name, e.Coverage, e.Seed)
-	for _, a := range e.Arms {
-		fmt.Fprintf(h, " %q %d %g", a.Name, a.Strategy, a.Weight)
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // Refuse returns an error of kind fault.Invalid that names the experiment.

@@ -131,27 +131,6 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-func TestIDSaysWhoIsWhere(t *testing.T) {
-	same := halves()
-	same.Hypothesis, same.Metric, same.EndAt = "more clicks", "revenue", noon.Add(time.Hour)
-	if same.ID() != halves().ID() {
-		t.Error("the ID goes by what does not divide the users")
-	}
-	for name, change := range map[string]func(*Experiment){
-		"name":     func(e *Experiment) { e.Name = "other" },
-		"seed":     func(e *Experiment) { e.Seed = "other" },
-		"coverage": func(e *Experiment) { e.Coverage = 0.5 },
-		"weights":  func(e *Experiment) { e.Arms[0].Weight, e.Arms[1].Weight = 0.4, 0.6 },
-		"strategy": func(e *Experiment) { e.Arms[1].Strategy = 3 },
-		"arm":      func(e *Experiment) { e.Arms[1].Name = "newer" },
-	} {
-		other := halves()
-		if change(&other); other.ID() == same.ID() {
-			t.Errorf("another %s leaves the ID", name)
-		}
-	}
-}
-
 func TestExperimentCheck(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Experiment)

@@ -202,6 +202,9 @@ func printPage(t *command.Tool, p api.FeedPage) error {
 	case p.Fallback != nil:
 		fmt.Fprintln(t.Out, "by "+cli.Printable(*p.Fallback)+": no event of the user counts, or none was named")
 	}
+	if in := p.Experiment; in != nil {
+		fmt.Fprintf(t.Out, "by arm %s of experiment %s\n", cli.Printable(in.Arm), cli.Printable(in.Name))
+	}
 	for _, item := range p.Items {
 		fmt.Fprintf(t.Out, "%s\n", item)
 	}

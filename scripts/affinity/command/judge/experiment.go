@@ -1,12 +1,15 @@
 package judge
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
+	"github.com/affinityengine/affinity/shared/api"
+	"github.com/affinityengine/affinity/shared/api/client"
 	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
@@ -14,8 +17,30 @@ import (
 func Experiment(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "experiment",
-		Short: "Say how many days an experiment needs, and what one has shown",
-	}, sizeCommand(t), reportCommand(t), reportsCommand(t))
+		Short: "Compare strategies live: say how many days it takes, begin it, report it, end it",
+	}, sizeCommand(t), reportCommand(t), reportsCommand(t), startExperiment(t), listExperiments(t),
+		oneExperiment(t, "show", &cobra.Command{
+			Use:   "show NAME",
+			Short: "Show an experiment and its arms",
+			Args:  cli.Args("NAME"),
+		}, func(ctx context.Context, c client.Experiments, args []string) (api.Experiment, error) {
+			return c.Get(ctx, args[0])
+		}),
+		oneExperiment(t, "stop", &cobra.Command{
+			Use:   "stop NAME",
+			Short: "End an experiment: all users get the active strategy, and it never goes on",
+			Args:  cli.Args("NAME"),
+		}, func(ctx context.Context, c client.Experiments, args []string) (api.Experiment, error) {
+			return c.Stop(ctx, args[0])
+		}),
+		oneExperiment(t, "promote an arm of", &cobra.Command{
+			Use:     "promote NAME ARM",
+			Short:   "Make the strategy of an arm the active one, and end the experiment",
+			Example: "  affinity experiment promote freshness fresh",
+			Args:    cli.Args("NAME", "ARM"),
+		}, func(ctx context.Context, c client.Experiments, args []string) (api.Experiment, error) {
+			return c.Promote(ctx, args[0], args[1])
+		}))
 }
 
 // sized is what size prints as JSON.
