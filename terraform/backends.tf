@@ -41,8 +41,8 @@ module "firestore" {
   backup_days            = var.backup_days
 
   # Jobs that have ended, and their shards, carry the time when Firestore may delete them.
-  expiring = { for collection in ["backtests", "crowds", "dateRows", "linkPreviews", "migrations", "moves", "recomputes", "reenrichments", "residents", "segmentBuilds", "segmentExports", "shards"] : collection => "expiresAt" }
-  queued   = ["backtests", "crowds", "dateRows", "linkPreviews", "migrations", "moves", "recomputes", "reenrichments", "residents", "segmentBuilds", "segmentExports"]
+  expiring = { for collection in ["backtests", "crowds", "dateRows", "linkPreviews", "migrations", "moves", "recomputes", "reenrichments", "reports", "residents", "segmentBuilds", "segmentExports", "shards"] : collection => "expiresAt" }
+  queued   = ["backtests", "crowds", "dateRows", "linkPreviews", "migrations", "moves", "recomputes", "reenrichments", "reports", "residents", "segmentBuilds", "segmentExports"]
 
   viewers = local.viewers
   users   = local.users

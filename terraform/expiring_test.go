@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/reports"
 	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
@@ -42,7 +43,7 @@ func TestExpiringMatchesJobs(t *testing.T) {
 		}
 		expiring = append(expiring, name)
 	}
-	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, linkpreview.Collection.Name, migration.Collection.Name, move.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, residents.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
+	want := []string{backtests.Collection.Name, crowdbuild.Collection.Name, daterows.Collection.Name, linkpreview.Collection.Name, migration.Collection.Name, move.Collection.Name, recompute.Collection.Name, reenrich.Collection.Name, reports.Collection.Name, residents.Collection.Name, segmentbuild.Collection.Name, segmentexport.Collection.Name, "shards"}
 	if slices.Sort(expiring); !slices.Equal(expiring, want) {
 		t.Errorf("documents of %q expire, but jobs and shards are in %q", expiring, want)
 	}

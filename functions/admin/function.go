@@ -1,8 +1,8 @@
 // Package admin is the public function for the operator of an app. It starts,
 // lists and cancels recomputes of the profiles and re-enrichments of the log,
-// builds crowd statistics, judges strategies on past events, previews links between tokens, migrates the log to
-// another schema, runs experiments, and compares profiles with the log. It also answers with what an
-// app used, with the audit log, and with the app's settings and keys.
+// builds crowd statistics, judges strategies on past events, runs experiments and makes reports of them, previews
+// links between tokens, migrates the log to another schema, and compares profiles with the log. It also answers with
+// what an app used, with the audit log, and with the app's settings and keys.
 //
 // It exports users, dumps apps, and starts the jobs that follow an import when the client says
 // that it has ended.
@@ -48,7 +48,8 @@ func New(b Backends) http.Handler {
 	h := handler{b, answers.Jobs{Base: b.Base, Before: b.Before}}
 	rt := b.Router(Timeout)
 	rt.Count(limit.Jobs, "POST /1/recomputes", "POST /1/backtests", "POST /1/reenrich", "POST /1/crowd",
-		"POST /1/identities/preview", "POST /1/schema/start", "POST /1/schema/backfill", "POST /1/schema/verify")
+		"POST /1/identities/preview", "POST /1/reports", "POST /1/schema/start", "POST /1/schema/backfill",
+		"POST /1/schema/verify")
 	rt.Count(limit.Imports, "POST /1/imports/end")
 	rt.HandleOwn("POST /1/recomputes", auth.ServeBoth(h.Auth.TenantKey, h.start, auth.Admin))
 	recomputes := h.recomputes()
@@ -73,6 +74,7 @@ func New(b Backends) http.Handler {
 	rt.HandleOwn("POST /1/backtests/{id}/cancel", backtests.cancel)
 	h.registerExperiments(rt)
 	h.registerIdentityPreview(rt)
+	h.registerReports(rt)
 	h.registerSchema(rt)
 	return rt
 }

@@ -47,6 +47,7 @@ func (a API) Routes() httpapi.Prefixes {
 		{Prefix: "/1/values", Handler: a.Segments},
 		{Prefix: "/1/backtests", Handler: a.Admin},
 		{Prefix: "/1/experiments", Handler: a.Admin},
+		{Prefix: "/1/reports", Handler: a.Admin},
 		{Prefix: "/1/schema", Handler: a.Admin},
 		{Prefix: "/1/audits", Handler: a.Admin},
 	}

@@ -2,13 +2,71 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/judge/lift"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 )
+
+// A report of the holdout is made, printed in words, as JSON, as CSV and as a picture, and read again.
+func TestExperimentReport(t *testing.T) {
+	s := startEngine(t, stack.Options{})
+	run := func(args ...string) ran {
+		return affinity(t, "", append(append([]string{"experiment"}, args...), "--url", s.URL, "--app", "demo", "--key", "demokey")...)
+	}
+	run("report", "holdout").wants(t, cli.ExitFailed, "The app holds nobody out, so there is nothing to compare")
+	run("report", "checkout").wants(t, cli.ExitFailed, `The app has no experiment "checkout" now`)
+	run("report", "holdout", "--last").wants(t, cli.ExitFailed, `No report of "holdout" yet: POST /1/reports starts one`)
+	h := experiment.Holdout{Share: 0.2, Seed: "q4"}
+	_, err := s.Backends.CachedConfig.SetHoldout(t.Context(), "demo", h)
+	must(t, err)
+	var events []string
+	held := 0
+	for i := range 600 {
+		user, price := fmt.Sprint("user-", i), 30
+		if h.Has(user) {
+			held, price = held+1, 20
+		}
+		events = append(events, fmt.Sprintf(`{"eventType":"conversion","eventName":"Bought","index":"i","userToken":%q,"objectIDs":["1"],"objectData":[{"price":%d}],"currency":"EUR"}`,
+			user, price+i%3))
+	}
+	rawPost(t, s, "/1/events", `{"events":[`+strings.Join(events, ",")+`]}`)
+	must(t, s.Idle(t.Context()))
+	plot := filepath.Join(t.TempDir(), "lift.svg")
+	run("report", "holdout", "--plot", plot).wants(t, cli.ExitOK, "Arm personalized earned 47 % more per user than holdout; between +",
+		"decided, more than holdout.", "holdout from 20", "(1 day), 600 users with an event in these days:", "ARM ", "REVENUE PER USER", fmt.Sprintf("personalized  %d", 600-held), "EUR",
+		"The interval may be read every day.")
+	svg, err := os.ReadFile(plot)
+	must(t, err)
+	if !strings.Contains(string(svg), "holdout: revenue per user over holdout") || !strings.Contains(string(svg), "<circle") {
+		t.Errorf("the plot is %s", svg)
+	}
+	var got api.ExperimentReport
+	last := run("report", "holdout", "--last", "--metric", "conversions", "--json")
+	last.wants(t, cli.ExitOK)
+	must(t, json.Unmarshal([]byte(last.out), &got))
+	if got.Metric != "conversions" || got.People != 600 || got.Arms[0].Users != int64(held) || got.Arms[1].Conversions != int64(600-held) || len(got.Series) != 1 {
+		t.Errorf("%+v", got)
+	}
+	run("report", "holdout", "--last", "-o", "csv").wants(t, cli.ExitOK, "name,users,expected,exposed,clicks,conversions,revenue,perUser\nholdout,", "\npersonalized,")
+	run("report", "holdout", "--month", "2026-01").wants(t, cli.ExitFailed, `No report of "holdout" of 2026-01`)
+	run("report", "holdout", "--month", "January").wants(t, cli.ExitFailed, "month must be a month like 2026-11")
+	run("report", "holdout", "--from", "2020-01-01").wants(t, cli.ExitFailed, `is before the first day of "holdout"`)
+	run("report", "holdout", "--currency", "euro").wants(t, cli.ExitFailed, "must be three capital letters")
+	run("report", "holdout", "--metric", "love").wants(t, cli.ExitUsage, `--metric "love": must be clicks`)
+	run("report", "holdout", "--last", "--from", "2026-11-01").wants(t, cli.ExitUsage, "leave out --from")
+	run("reports", "list").wants(t, cli.ExitOK, "report-", "done", "holdout")
+	run("reports", "cancel", "none").wants(t, cli.ExitFailed, `No report "none": GET /1/reports lists the latest`)
+	affinity(t, "", "audit-log", "--url", s.URL, "--app", "demo", "--key", "demokey").wants(t, cli.ExitOK, "report.start", "holdout")
+}
 
 func TestExperimentSize(t *testing.T) {
 	size := []string{"experiment", "size", "--base", "0.02", "--effect", "0.05"}

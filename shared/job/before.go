@@ -9,7 +9,7 @@ import (
 // Queued are the names of the collections whose jobs share the queues of tasks.
 var Queued = []string{
 	"backtests", "crowds", "dateRows", "linkPreviews", "migrations", "moves", "recomputes", "reenrichments",
-	"residents", "segmentBuilds", "segmentExports",
+	"reports", "residents", "segmentBuilds", "segmentExports",
 }
 
 // Before returns how many unfinished jobs of all apps are before a job in its queue:

@@ -59,21 +59,42 @@ type sweeper struct {
 
 func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o SweepOptions,
 	fn func(user string, e affinity.Event) error, progress func(SweepProgress) error) (SweepProgress, error) {
+	return s.groups(ctx, app, r, o, progress, func(users []*user, whole *store.Range) (swept, error) {
+		sw := s.read(app, users, o.Strategy, fn)
+		sw.reader.Counts, sw.whole = o.Counts, whole
+		err := sw.run(ctx)
+		if err == nil {
+			sw.logLeft(ctx)
+		}
+		return swept{events: sw.events, logged: sw.logged, left: sw.left.all()}, err
+	})
+}
+
+// swept counts what was read of a group of users.
+type swept struct {
+	events, logged int64
+	left           faults
+}
+
+// groups reads the rows of the users of a range in groups, and calls read for each with the range that holds the group
+// and no other users; nil if Only excludes some.
+func (s *sweeper) groups(ctx context.Context, app config.App, r store.Range, o SweepOptions,
+	progress func(SweepProgress) error,
+	read func(users []*user, whole *store.Range) (swept, error)) (SweepProgress, error) {
 	total, window := SweepProgress{Next: r.From}, s.window(app, o.AsOf)
 	for first := true; !total.Done && (first || o.Until.IsZero() || s.now().Before(o.Until)); first = false {
 		users, next, left, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)
 		if err != nil {
 			return total, err
 		}
-		sw := s.read(app, users, o.Strategy, fn)
-		sw.reader.Counts = o.Counts
+		var whole *store.Range
 		if o.Only == nil {
-			sw.whole = &store.Range{From: total.Next, To: r.To}
+			whole = &store.Range{From: total.Next, To: r.To}
 			if next != "" {
-				sw.whole.To = next
+				whole.To = next
 			}
 		}
-		stopped := sw.run(ctx)
+		group, stopped := read(users, whole)
 		if stopped != nil && !errors.Is(stopped, ErrStop) {
 			return total, stopped
 		}
@@ -85,11 +106,10 @@ func (s *sweeper) sweep(ctx context.Context, app config.App, r store.Range, o Sw
 		}
 		total.Next, total.Done = next, next == ""
 		total.Users += int64(len(users))
-		total.Events += sw.events
-		total.Logged += sw.logged
+		total.Events += group.events
+		total.Logged += group.logged
 		total.leave(left)
-		total.leave(sw.left.all())
-		sw.logLeft(ctx)
+		total.leave(group.left)
 		if err := progress(total); err != nil {
 			return total, err
 		}

@@ -106,7 +106,7 @@ run "plan" {
   }
 
   assert {
-    condition     = module.firestore.expiring == { backtests = "expiresAt", crowds = "expiresAt", dateRows = "expiresAt", linkPreviews = "expiresAt", migrations = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", residents = "expiresAt", segmentBuilds = "expiresAt", segmentExports = "expiresAt", shards = "expiresAt" }
+    condition     = module.firestore.expiring == { backtests = "expiresAt", crowds = "expiresAt", dateRows = "expiresAt", linkPreviews = "expiresAt", migrations = "expiresAt", moves = "expiresAt", recomputes = "expiresAt", reenrichments = "expiresAt", reports = "expiresAt", residents = "expiresAt", segmentBuilds = "expiresAt", segmentExports = "expiresAt", shards = "expiresAt" }
     error_message = "The collections that expire are not those of jobs and shards: ${jsonencode(module.firestore.expiring)}"
   }
 

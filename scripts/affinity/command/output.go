@@ -173,5 +173,9 @@ func cell(value jsontext.Value) string {
 	case jsontext.KindNull:
 		return ""
 	}
-	return string(bytes.TrimSpace(value))
+	value = value.Clone()
+	if value.Compact() != nil { // it has been read once
+		return string(bytes.TrimSpace(value))
+	}
+	return string(value)
 }

@@ -64,6 +64,8 @@ const (
 	CrowdCancel           Action = "crowd.cancel"
 	BacktestStart         Action = "backtest.start"
 	BacktestCancel        Action = "backtest.cancel"
+	ReportStart           Action = "report.start"
+	ReportCancel          Action = "report.cancel"
 	SchemaStart           Action = "schema.start"
 	SchemaBackfill        Action = "schema.backfill"
 	SchemaVerify          Action = "schema.verify"
@@ -101,6 +103,7 @@ var Actions = []Action{
 	SegmentExport, SegmentRefresh, UserDelete, UserExport, UsersRestore, OptOutSet, OptOutRemove,
 	ConsentSet, ConsentForget, UserRegion, IdentityLink, IdentityUnlink, IdentityPreview, IdentityPreviewCancel,
 	RecomputeStart, RecomputeCancel, ReenrichStart, ReenrichCancel, CrowdStart, CrowdCancel, BacktestStart, BacktestCancel,
+	ReportStart, ReportCancel,
 	SchemaStart, SchemaBackfill, SchemaVerify, SchemaCutover, SchemaRollback, SchemaDrop,
 	appCreate, appRetention, appConsistency, appRanking, appSegments, appIdentity, appResidency, appPurposes,
 	appHoldout, appLimits, appEncoding, AppTickets, AppDump, AppMove, keyAdd, keyRotate, keyChange, keyRemove,

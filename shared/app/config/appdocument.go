@@ -50,6 +50,8 @@ type (
 		Purposes string `firestore:"purposes,omitempty"`
 		// Holdout is JSON. Empty: nobody is held out.
 		Holdout string `firestore:"holdout,omitempty"`
+		// HoldoutSince is zero while nobody is held out.
+		HoldoutSince time.Time `firestore:"holdoutSince,omitempty"`
 		// Experiment and ArmRankings are JSON. Empty: there never was one.
 		Experiment  string `firestore:"experiment,omitempty"`
 		ArmRankings string `firestore:"armRankings,omitempty"`
@@ -158,7 +160,8 @@ type (
 func (d appDocument) app() (App, error) {
 	a := App{ID: d.ID, RetentionDays: d.RetentionDays, StrategyVersion: d.StrategyVersion, Consistency: d.Consistency,
 		BrowserRanking: d.BrowserRanking, Segments: Segments{Since: d.SegmentsSince.UTC()}, Log: schema.Layout(d.Log),
-		CreatedAt: d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
+		HoldoutSince: d.HoldoutSince.UTC(),
+		CreatedAt:    d.CreatedAt.UTC(), ChangedAt: d.ChangedAt.UTC()}
 	if d.Limits != nil {
 		a.Limits = limit.Numbers(*d.Limits)
 	}
@@ -209,7 +212,7 @@ func (d appDocument) app() (App, error) {
 func newAppDocument(a App) (appDocument, error) {
 	d := appDocument{
 		ID: a.ID, RetentionDays: a.RetentionDays, Consistency: a.Consistency, BrowserRanking: a.BrowserRanking,
-		SegmentsSince:   a.Segments.Since,
+		SegmentsSince: a.Segments.Since, HoldoutSince: a.HoldoutSince,
 		StrategyVersion: a.StrategyVersion, ScoringVersion: a.ScoringVersion, CreatedAt: a.CreatedAt, ChangedAt: a.ChangedAt,
 		Log: logDocument(a.Log), Region: a.Region, FeedVersion: a.FeedVersion,
 	}

@@ -61,6 +61,8 @@ type App struct {
 	Surface consent.Surface
 	// Holdout are the users who get no personalization. On a surface nothing counts of them.
 	Holdout experiment.Holdout
+	// HoldoutSince is from when on these users are held out, by the store's clock; zero if nobody is.
+	HoldoutSince time.Time
 	// Experiment is the one that runs, is planned, or was the last to; zero: there never was one.
 	Experiment experiment.Experiment
 	// ArmRankings are those of the arms of Experiment, in their order.

@@ -24,7 +24,10 @@ func (a App) WithHoldout(to experiment.Holdout) (App, bool, error) {
 		return a, false, fault.New(fault.Invalid, "holdout: the experiment %q has the seed %q, and its first arm would lose "+
 			"its users: choose another seed", e.Name, to.Seed)
 	}
-	a.Holdout, a.ChangedAt = to, Stamp(time.Time{})
+	a.Holdout, a.HoldoutSince, a.ChangedAt = to, time.Time{}, Stamp(time.Time{})
+	if to.On() {
+		a.HoldoutSince = a.ChangedAt
+	}
 	return a, true, nil
 }
 

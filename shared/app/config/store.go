@@ -28,7 +28,7 @@ import (
 //	                                 limits {eventsPerSecond, importsPerSecond, readsPerSecond, jobsPerHour, strategiesPerHour,
 //	                                 userEventsPerDay, writeWindowMs},
 //	                                 privateFacets, numericBands, trackNames, dates, feedVersion, segmentsSince,
-//	                                 experiment, armRankings,
+//	                                 holdoutSince, experiment, armRankings,
 //	                                 log {write, read, encoding, generation},
 //	                                 migration {id, from, to, phase, job, backfill, rate, undone, startedAt},
 //	                                 region, move {id, from, to, births, phase, back, job, startedAt, changedAt}
@@ -37,6 +37,7 @@ import (
 //	apps/{app}/feeds/{name}          name, version, index, date, definition
 //	apps/{app}/savedSegments/{name}  name, where, setAt
 //	apps/{app}/experiments/{name}    name, definition
+//	apps/{app}/keptReports/{id}      experiment, month, definition, job, asOf, body
 //	apps/{app}/endedSessions/{id}    id, endsAt
 //	deletions/{app}                  id, region, startedAt, attempt, endedAt, reusableFrom, rows
 //
@@ -214,7 +215,8 @@ func appChanges(old, app App) (documents.Fields, error) {
 	for name, value := range fields {
 		if reflect.DeepEqual(value, before[name]) {
 			delete(fields, name)
-		} else if name == "changedAt" || name == "segmentsSince" && value != documents.Removed {
+		} else if name == "changedAt" ||
+			(name == "segmentsSince" || name == "holdoutSince") && value != documents.Removed {
 			fields[name] = documents.Now
 		}
 	}

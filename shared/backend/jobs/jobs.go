@@ -19,6 +19,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/move"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/reports"
 	"github.com/affinityengine/affinity/shared/job/kinds/residents"
 	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/queue"
@@ -33,6 +34,7 @@ type Jobs struct {
 	Backtests    *backtests.Runner
 	DateRows     *daterows.Runner
 	LinkPreviews *linkpreview.Runner
+	Reports      *reports.Runner
 	segmentjobs.Segmenting
 	// Moves moves apps between regions, and Residents users; both are nil in a deployment without regions.
 	Moves     *move.Runner
@@ -45,7 +47,7 @@ type Jobs struct {
 func (all Jobs) Kinds() []job.Kind {
 	kinds := []job.Kind{
 		all.Recompute, all.Migrations, all.Reenrich, all.Crowd, all.Backtests, all.DateRows, all.LinkPreviews, all.Segments,
-		all.Exports,
+		all.Exports, all.Reports,
 	}
 	if all.Moves != nil {
 		kinds = append(kinds, all.Moves, all.Residents)
@@ -83,6 +85,8 @@ func Open(b backend.Base, q queue.Queue, settings job.Settings, profiles *profil
 		}),
 		LinkPreviews: linkpreview.New(runner(linkpreview.Collection),
 			linkpreview.Work{Store: b.Store, Config: b.Config, Now: b.Now}),
+		Reports: reports.New(runner(reports.Collection),
+			reports.Work{Profiles: profiles, Reports: config.ReportsOf(b.Config)}),
 		DateRows: daterows.New(runner(daterows.Collection), b.Store, b.Config),
 		Crowd: crowdbuild.New(runner(crowdbuild.Collection),
 			crowdbuild.Work{Store: b.Store, Source: profiles, Settings: b.Config}),

@@ -11,6 +11,7 @@ package lift
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -100,6 +101,9 @@ type Person struct {
 	Arm string
 	// Exposures are those of their tokens, in any order. The arm of the first one counts.
 	Exposures []Exposure
+	// Others are the arms that the assignment gives to their other tokens with events in the days, "" for none. One that
+	// is not Arm makes them crossed, if they have not been exposed.
+	Others []string
 	// Days are the days on which they have an event, those before the experiment too. A day with other events than
 	// clicks and conversions is there with zeros.
 	Days map[Day]Sums
@@ -119,7 +123,8 @@ func (p Person) arm(last Day) (name string, exposed bool, since Day, crossed boo
 		}
 	}
 	if !exposed {
-		return p.Arm, false, 0, false
+		other := func(arm string) bool { return arm != "" && arm != p.Arm }
+		return p.Arm, false, 0, p.Arm != "" && slices.ContainsFunc(p.Others, other)
 	}
 	return first.Arm, true, DayOf(first.At), crossed
 }

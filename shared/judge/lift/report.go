@@ -18,7 +18,9 @@ type Report struct {
 	Days       int         `json:"days"`
 	Arms       []ArmReport `json:"arms"`
 	// Lift compares each arm with the control.
-	Lift        []Lift      `json:"lift"`
+	Lift []Lift `json:"lift"`
+	// Series is the lift as of the end of some days, the last of them To; of To alone without a Series.
+	Series      []Point     `json:"series"`
 	SampleRatio SampleRatio `json:"sampleRatio"`
 	Power       Power       `json:"power"`
 	Bound       *Bound      `json:"bound"` // null if nobody's amount is beyond it
@@ -111,7 +113,7 @@ func (t *Tally) Report() Report {
 		days := int(max(more, 0))
 		r.Power.Days = &days
 	}
-	r.Words = r.words(others)
+	r.Series, r.Words = r.points(), r.words(others)
 	return r
 }
 

@@ -27,6 +27,8 @@ type Question struct {
 	Population Population `json:"population"`
 	// Currency of revenue; "" is the one in which most people paid.
 	Currency string `json:"currency,omitempty"`
+	// Plain says that the weeks before do not adjust the lift.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // check says what is wrong.
@@ -87,8 +89,11 @@ func NewTally(q Question) (*Tally, error) {
 }
 
 // Add counts a person, unless they are in no arm or not in the population.
-func (t *Tally) Add(p Person) {
-	q := t.Question
+func (t *Tally) Add(p Person) { Add(p, t) }
+
+// Add counts a person in tallies whose questions differ in their metrics alone.
+func Add(p Person, tallies ...*Tally) {
+	q := &tallies[0].Question
 	name, exposed, since, crossed := p.arm(q.To)
 	i := slices.IndexFunc(q.Arms, func(a Arm) bool { return a.Name == name })
 	from := q.From
@@ -99,16 +104,23 @@ func (t *Tally) Add(p Person) {
 	if i < 0 || q.Population == Exposed && !exposed || q.Population == Active && !active {
 		return
 	}
-	a := &t.Arms[i]
-	a.Users++
-	a.Exposed += one(exposed)
-	a.Crossed += one(crossed)
+	for _, t := range tallies {
+		a := &t.Arms[i]
+		a.Users++
+		a.Exposed += one(exposed)
+		a.Crossed += one(crossed)
+		a.add(t.Question.Metric, now, earlier)
+	}
+}
+
+// add adds what a person did from the day on which it counts, and in the weeks before.
+func (a *armTally) add(m Metric, now, earlier Sums) {
 	a.Clicks += now.Clicks
 	a.Conversions += now.Conversions
 	for currency, money := range now.Revenue {
 		a.earn(currency, big.NewInt(int64(money)))
 	}
-	switch q.Metric {
+	switch m {
 	case Clicks:
 		a.sums("").add(now.Clicks, earlier.Clicks)
 	case Conversions:
@@ -134,14 +146,13 @@ func one(yes bool) int64 {
 
 // amounts returns what the person did from a day to the end of the report, and in the weeks before the experiment,
 // and whether they have an event between the days of the report.
-func (p Person) amounts(q Question, from Day) (now, earlier Sums, active bool) {
-	now.Revenue, earlier.Revenue = map[string]Money{}, map[string]Money{}
+func (p Person) amounts(q *Question, from Day) (now, earlier Sums, active bool) {
 	for day, s := range p.Days {
 		active = active || q.From <= day && day <= q.To
 		switch {
 		case from <= day && day <= q.To:
 			now.add(s)
-		case q.Start-before <= day && day < q.Start:
+		case !q.Plain && q.Start-before <= day && day < q.Start:
 			earlier.add(s)
 		}
 	}
@@ -151,6 +162,9 @@ func (p Person) amounts(q Question, from Day) (now, earlier Sums, active bool) {
 func (s *Sums) add(o Sums) {
 	s.Clicks += o.Clicks
 	s.Conversions += o.Conversions
+	if s.Revenue == nil && len(o.Revenue) > 0 {
+		s.Revenue = map[string]Money{}
+	}
 	for currency, money := range o.Revenue {
 		s.Revenue[currency] += money
 	}

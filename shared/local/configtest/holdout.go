@@ -2,6 +2,7 @@ package configtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/affinityengine/affinity/shared/score/experiment"
 )
@@ -28,7 +29,11 @@ func testHoldout(t *testing.T, s store) {
 			t.Errorf("after %v: %+v, %v", c.to, set, err)
 		}
 		got, err := s.App(t.Context(), "shop")
-		set.ChangedAt = got.ChangedAt // by the clock of the store, not the caller's
+		since := time.Time{}
+		if c.want.On() {
+			since = got.ChangedAt
+		}
+		set.ChangedAt, set.HoldoutSince = got.ChangedAt, since // by the clock of the store, not the caller's
 		read(t, "app", got, err, set)
 		if !got.ChangedAt.After(before.ChangedAt) {
 			t.Errorf("after %v the app has changed at %v, want later than %v", c.to, got.ChangedAt, before.ChangedAt)

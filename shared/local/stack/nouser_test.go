@@ -30,6 +30,7 @@ import (
 	"github.com/affinityengine/affinity/shared/job/kinds/migration"
 	"github.com/affinityengine/affinity/shared/job/kinds/recompute"
 	"github.com/affinityengine/affinity/shared/job/kinds/reenrich"
+	"github.com/affinityengine/affinity/shared/job/kinds/reports"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentbuild"
 	"github.com/affinityengine/affinity/shared/job/kinds/segmentexport"
 	"github.com/affinityengine/affinity/shared/local/disk"
@@ -38,6 +39,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/race"
 	diskrows "github.com/affinityengine/affinity/shared/local/rows"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 	"github.com/affinityengine/affinity/terraform"
@@ -67,7 +69,7 @@ func TestFirestoreNamesNoUser(t *testing.T) {
 	wantNoUser(t, documentsOf(t, client))
 }
 
-var collections = []job.Collection{recompute.Collection, backtests.Collection, crowdbuild.Collection, reenrich.Collection,
+var collections = []job.Collection{recompute.Collection, backtests.Collection, crowdbuild.Collection, reenrich.Collection, reports.Collection,
 	linkpreview.Collection, migration.Collection, segmentbuild.Collection, segmentexport.Collection}
 
 // burdened is an engine whose jobs find what they can only say of a user by their token.
@@ -144,6 +146,10 @@ func (b *burdened) run(t *testing.T, o stack.Options) *stack.Stack {
 	wantStatus(t, s, http.StatusOK, "POST", "/1/reenrich", "{}")
 	ended()
 	wantStatus(t, s, http.StatusOK, "POST", "/1/identities/preview", "")
+	ended()
+	_, err := s.Backends.CachedConfig.SetHoldout(t.Context(), "demo", experiment.Holdout{Share: 0.2})
+	must.Succeed(t, err)
+	wantStatus(t, s, http.StatusOK, "POST", "/1/reports", `{"experiment":"holdout"}`)
 	ended()
 	for _, step := range []string{`start {"to":"narrow"}`, "backfill", "verify"} {
 		path, body, _ := strings.Cut(step, " ")

@@ -18,6 +18,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -270,6 +271,7 @@ func TestJobsOverTwoRegions(t *testing.T) {
 	r.run("/1/recomputes", `{"onlyStale":true}`, "/1/recomputes/")
 	r.same("audit", r.both("POST", "/1/audits", `{"sample":100}`))
 	r.same("preview", r.both("POST", "/1/strategies/personalization/preview", `{"strategy":`+seenStrategy+`,"sample":100}`))
+	r.reports()
 	r.lists()
 	r.dumps()
 	for _, user := range []string{residentToken(2), residentToken(7)} {
@@ -291,6 +293,21 @@ func TestJobsOverTwoRegions(t *testing.T) {
 				t.Errorf("%s has %.200q after the deletion", instance, textOf(row))
 			}
 		})
+	}
+}
+
+// reports compares reports of the holdout.
+func (r residents) reports() {
+	r.t.Helper()
+	for _, share := range []float64{0.2, 0} {
+		for _, app := range []string{"plain", "demo"} {
+			_, err := r.s.Backends.CachedConfig.SetHoldout(r.t.Context(), app, experiment.Holdout{Share: share, Seed: "q"})
+			must.Succeed(r.t, err)
+		}
+		if share > 0 {
+			r.run("/1/reports", `{"experiment":"holdout"}`, "/1/reports/")
+		}
+		r.same("report", r.both("GET", "/1/experiments/holdout/report?metric=clicks", ""))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 	"github.com/affinityengine/affinity/shared/score/consent"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/web/openapi/spec"
 )
@@ -68,6 +69,10 @@ func TestExamples(t *testing.T) {
 				_, err := s.Backends.CachedConfig.SetResidency(t.Context(), "demo", to, 0)
 				must.Succeed(t, err)
 			}
+		}
+		if name := filepath.Base(path); name == "18-reports" || name == "3-waiting" {
+			_, err := s.Backends.CachedConfig.SetHoldout(t.Context(), "demo", experiment.Holdout{Share: 0.2, Seed: "q4"})
+			must.Succeed(t, err)
 		}
 		if filepath.Base(path) == "15-consents" {
 			_, err := s.Backends.CachedConfig.SetPurposes(t.Context(), "demo", []consent.Purpose{
@@ -183,7 +188,7 @@ func (r *runner) wait(t *testing.T, path string) {
 
 var (
 	working  = regexp.MustCompile(`"state":"(planning|running)"|"settlesInMs":[1-9]`)
-	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|export|backtest|linkpreview|reenrich[a-z-]*|migration|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|import-\d{13}|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$|^A[A-Za-z0-9_-]{20,}$`)
+	volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|(manual|export|backtest|linkpreview|report|reenrich[a-z-]*|migration|backfill|verify|drop)-\d{8}T\d{6}Z-[a-z0-9]+|import-\d{13}|127\.0\.0\.1:\d+|\d{16}-[0-9a-f]{16}|^[0-9a-f]{32}$|^[A-Z2-7]{26}$|^A[A-Za-z0-9_-]{20,}$`)
 )
 
 // sameAnswer reports whether two records agree, but for what differs between runs.

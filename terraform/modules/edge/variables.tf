@@ -111,7 +111,7 @@ variable "routes" {
     rank       = ["/1/rank", "/1/recommend", "/1/boosts", "/1/feeds"]
     strategies = ["/1/strategies"]
     catalog    = ["/1/indexes", "/1/track-names"]
-    admin      = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/experiments", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export", "/1/dump", "/1/app", "/1/imports", "/1/identities/preview"]
+    admin      = ["/1/recomputes", "/1/reenrich", "/1/backtests", "/1/experiments", "/1/reports", "/1/crowd", "/1/schema", "/1/audits", "/1/usage", "/1/audit-log", "/1/export", "/1/dump", "/1/app", "/1/imports", "/1/identities/preview"]
     segments   = ["/1/segments", "/1/values"]
     docs       = ["/openapi.json", "/docs", "/client.js", "/client", "/health"]
   }

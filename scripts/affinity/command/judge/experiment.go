@@ -17,8 +17,8 @@ import (
 func Experiment(t *command.Tool) *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "experiment",
-		Short: "Compare strategies live: say how many days it takes, begin it, end it",
-	}, sizeCommand(t), startExperiment(t), listExperiments(t),
+		Short: "Compare strategies live: say how many days it takes, begin it, report it, end it",
+	}, sizeCommand(t), reportCommand(t), reportsCommand(t), startExperiment(t), listExperiments(t),
 		oneExperiment(t, "show", &cobra.Command{
 			Use:   "show NAME",
 			Short: "Show an experiment and its arms",

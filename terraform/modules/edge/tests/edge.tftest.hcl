@@ -140,6 +140,8 @@ run "routes" {
       "/1/backtests/*"          = google_compute_backend_service.this["fn-admin"].id
       "/1/experiments"          = google_compute_backend_service.this["fn-admin"].id
       "/1/experiments/*"        = google_compute_backend_service.this["fn-admin"].id
+      "/1/reports"              = google_compute_backend_service.this["fn-admin"].id
+      "/1/reports/*"            = google_compute_backend_service.this["fn-admin"].id
       "/1/reenrich"             = google_compute_backend_service.this["fn-admin"].id
       "/1/reenrich/*"           = google_compute_backend_service.this["fn-admin"].id
       "/1/crowd"                = google_compute_backend_service.this["fn-admin"].id

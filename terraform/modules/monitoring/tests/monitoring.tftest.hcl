@@ -40,7 +40,7 @@ run "metric_filters" {
   }
 
   assert {
-    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"migration ended\" OR \"crowd ended\" OR \"segments ended\" OR \"segmentexport ended\" OR \"backtest ended\" OR \"daterows ended\" OR \"linkpreview ended\" OR \"residents ended\" OR \"move ended\" OR \"deletion ended\") AND jsonPayload.state=\"failed\"")
+    condition     = endswith(google_logging_metric.this["jobs_failed"].filter, "jsonPayload.message=(\"recompute ended\" OR \"reenrich ended\" OR \"migration ended\" OR \"crowd ended\" OR \"segments ended\" OR \"segmentexport ended\" OR \"backtest ended\" OR \"daterows ended\" OR \"linkpreview ended\" OR \"report ended\" OR \"residents ended\" OR \"move ended\" OR \"deletion ended\") AND jsonPayload.state=\"failed\"")
     error_message = "The filter of the metric jobs_failed is wrong: ${google_logging_metric.this["jobs_failed"].filter}"
   }
 }
