@@ -60,8 +60,9 @@ func (a App) WithExperiment(e experiment.Experiment, strategyOf func(version int
 	if known {
 		e.Seed, e.StartAt = cmp.Or(e.Seed, old.Seed), cmp.Or(e.StartAt, old.StartAt)
 	}
-	e.Seed, e.StartAt = cmp.Or(e.Seed, e.Name), Stamp(cmp.Or(e.StartAt, now))
-	e.EndAt = e.EndAt.UTC().Truncate(time.Microsecond)
+	// Reads go by milliseconds: one of the same as the start is in it.
+	e.Seed, e.StartAt = cmp.Or(e.Seed, e.Name), Stamp(cmp.Or(e.StartAt, now)).Truncate(time.Millisecond)
+	e.EndAt = e.EndAt.UTC().Truncate(time.Millisecond)
 	if err := e.Check(); err != nil {
 		return a, false, err
 	}

@@ -51,7 +51,7 @@ func refused(t *testing.T, what string, err error, words string) {
 // An experiment begins, changes, ends and stays, and another one takes its place.
 func testExperiments(t *testing.T, s store) {
 	x, first := compared(t, s, "shop")
-	now := time.Now().Truncate(time.Microsecond).UTC()
+	now := time.Now().Truncate(time.Millisecond).UTC()
 	want := first
 	want.Seed, want.StartAt = "impact", now
 	for i, changed := range []bool{true, false} {
