@@ -123,7 +123,7 @@ func (o Backup) write(ctx context.Context, n *noise, place string) (size int64, 
 	var done backup.Written
 	content, err := backup.Receive(stream)
 	if err == nil {
-		done, err = backup.Write(place, content, backup.Options{})
+		done, err = backup.Write(place, content, backup.Options{Paced: true})
 	}
 	return done.Manifest.Bytes(), errors.Join(err, stream.Close(), os.RemoveAll(place))
 }

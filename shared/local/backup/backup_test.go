@@ -119,7 +119,7 @@ func TestRestoredIsSaved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			place, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 			first := write(t, place, source(t, 1), backup.Options{Key: keys[0]})
-			second := write(t, place, source(t, 2), backup.Options{Key: keys[0]})
+			second := write(t, place, source(t, 2), backup.Options{Key: keys[0], Paced: true})
 			if first.New != first.Manifest.Bytes() || second.New != 0 {
 				t.Errorf("of %d bytes %d and %d are new", first.Manifest.Bytes(), first.New, second.New)
 			}

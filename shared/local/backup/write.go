@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -21,6 +22,8 @@ import (
 type Options struct {
 	Keep int  // how many backups the folder holds at most, the newest ones; 0: all
 	Key  *Key // that encrypts the files; nil: none does
+	// Paced leaves the disk and the processors to an engine that serves: the copy rests three times as long as it works.
+	Paced bool
 }
 
 // Written is a backup that is whole and on the disk.
@@ -47,7 +50,7 @@ func Write(place string, s Source, o Options) (done Written, err error) {
 	}
 	name := s.Time.UTC().Format(nameForm)
 	m := Manifest{Format: format, About: s.About, Keys: o.Key.public()}
-	w := &writer{dir: filepath.Join(place, name+partial), key: o.Key, earlier: map[string]earlierFile{},
+	w := &writer{dir: filepath.Join(place, name+partial), key: o.Key, paced: o.Paced, earlier: map[string]earlierFile{},
 		done: Written{Dir: filepath.Join(place, name), Manifest: m}}
 	if _, err := os.Stat(w.done.Dir); err == nil {
 		return done, fmt.Errorf("the backup %s exists: its moment has one already", w.done.Dir)
@@ -89,6 +92,7 @@ func keep(place string, n int) error {
 type writer struct {
 	dir     string
 	key     *Key
+	paced   bool
 	earlier map[string]earlierFile // files of the backup before, by their content
 	done    Written
 }
@@ -165,6 +169,9 @@ func (w *writer) file(path string, f *File, size int64, content io.Reader) (err 
 	if err != nil {
 		return err
 	}
+	if w.paced {
+		content = &paced{Reader: content, out: out, began: time.Now()}
+	}
 	n, err := io.Copy(io.MultiWriter(into, plain), content)
 	if err = errors.Join(err, into.Close()); err != nil {
 		return err
@@ -187,6 +194,34 @@ func (w *writer) file(path string, f *File, size int64, content io.Reader) (err 
 	f.Size = info.Size()
 	w.done.New += f.Size
 	return out.Sync()
+}
+
+// paced is what is copied into a file, a step at a time. Each step is on the disk before the next one: one large sync
+// would hold up those of the engine.
+type paced struct {
+	io.Reader
+	out   *os.File
+	step  int
+	began time.Time
+}
+
+const (
+	paceStep = 1 << 20 // bytes
+	paceRest = 3       // times what a step took
+)
+
+// Read implements io.Reader.
+func (p *paced) Read(b []byte) (int, error) {
+	if p.step >= paceStep {
+		if err := p.out.Sync(); err != nil {
+			return 0, err
+		}
+		time.Sleep(paceRest * time.Since(p.began))
+		p.step, p.began = 0, time.Now()
+	}
+	n, err := p.Reader.Read(b[:min(len(b), paceStep)])
+	p.step += n
+	return n, err
 }
 
 // link puts the file of the backup before in the place of an equal one, and reports whether it did. It reads

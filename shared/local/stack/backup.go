@@ -192,7 +192,8 @@ func (s *Stack) startBackups(o Options) *saver {
 			last: func() (time.Time, error) { return backup.Last(o.Backups.To) },
 			call: func(ctx context.Context) (done backup.Written, err error) {
 				err = saves.save(ctx, func(content backup.Source) (err error) {
-					done, err = backup.Write(o.Backups.To, content, backup.Options{Keep: o.Backups.Keep, Key: o.Backups.Key})
+					done, err = backup.Write(o.Backups.To, content, backup.Options{Keep: o.Backups.Keep, Key: o.Backups.Key,
+						Paced: true})
 					return err
 				})
 				return done, err

@@ -77,7 +77,7 @@ func (f *backupFlags) write(ctx context.Context, t *command.Tool) error {
 		return err
 	}
 	take := func(content backup.Source) error {
-		done, err := backup.Write(f.to, content, backup.Options{Keep: f.keep, Key: key})
+		done, err := backup.Write(f.to, content, backup.Options{Keep: f.keep, Key: key, Paced: f.data == ""})
 		if done.Dir == "" {
 			return err
 		}
