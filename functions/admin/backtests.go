@@ -57,11 +57,7 @@ func (h handler) startBacktest(w http.ResponseWriter, r *http.Request, app confi
 	case err != nil:
 		return err
 	}
-	answer, err := h.backtests().answer(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return h.backtests().write(w, r, j)
 }
 
 // backtestOf checks a request.

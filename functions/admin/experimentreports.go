@@ -77,11 +77,7 @@ func (h handler) startReport(w http.ResponseWriter, r *http.Request, app config.
 	case err != nil:
 		return err
 	}
-	answer, err := h.experimentReports().answer(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return h.experimentReports().write(w, r, j)
 }
 
 func (h handler) renderReport(ctx context.Context, j job.Job) api.ReportJob {

@@ -74,11 +74,7 @@ func (h handler) startIdentityPreview(w http.ResponseWriter, r *http.Request, ap
 	case err != nil:
 		return err
 	}
-	answer, err := h.identityPreviews().answer(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return httpapi.WriteJSON(w, http.StatusOK, answer)
+	return h.identityPreviews().write(w, r, j)
 }
 
 func (h handler) renderIdentityPreview(ctx context.Context, j job.Job) api.IdentityPreview {

@@ -60,6 +60,11 @@ func (a resource[V]) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return a.write(w, r, j)
+}
+
+// write answers one job.
+func (a resource[V]) write(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	answer, err := a.answer(r.Context(), j)
 	if err != nil {
 		return err

@@ -60,8 +60,9 @@ func (o *Orderer) read(ctx context.Context, app config.App, r asked) (input, err
 }
 
 // readUser reads what the request needs of the user: the profile, the session and
-// the objects seen, with the strategy that ranks and the request's placement. A request that has a UserWait gets a user without events if that
-// takes longer or fails.
+// the objects seen, with the strategy that ranks and the request's placement. A
+// request that has a UserWait gets a user without events if that takes longer or
+// fails.
 func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *input) error {
 	in.user = profile.Result{App: app}
 	if r.User == "" {
