@@ -20,7 +20,7 @@ func TestReadme(t *testing.T) {
 
 // TestGuides runs the commands of each guide, with the engine that it starts.
 func TestGuides(t *testing.T) {
-	pages, err := filepath.Glob("../guides/*.md")
+	pages, err := filepath.Glob("../../functions/docs/guides/*.md")
 	if err != nil || len(pages) < 2 {
 		t.Fatalf("%d guides, %v", len(pages), err)
 	}
@@ -44,7 +44,7 @@ func TestGuidesSignIn(t *testing.T) {
 		_, err := s.Backends.CachedConfig.SetIdentity(t.Context(), "demo", config.Identity{Mode: mode, Lookback: config.DefaultLookback}, 0)
 		must(t, err)
 	}
-	runGuide(t, "../guides/sign-in.md", s.URL)
+	runGuide(t, "../../functions/docs/guides/sign-in.md", s.URL)
 }
 
 // TestGuidesWarehouse runs the guide for analysts, with the program that writes Parquet in the PATH.
@@ -54,7 +54,7 @@ func TestGuidesWarehouse(t *testing.T) {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	runGuide(t, "../guides/warehouse.md", "")
+	runGuide(t, "../../functions/docs/guides/warehouse.md", "")
 }
 
 // TestGuidesAlgolia runs the guide for those who come from Algolia, with a stand-in for
@@ -63,5 +63,5 @@ func TestGuidesAlgolia(t *testing.T) {
 	fake := newFakeAlgolia(t, 3)
 	fake.objects[0] = `{"brand":"Stridewell","color":"Yellow","objectID":"runner-1"}`
 	fake.profiles = map[string]string{"ann": `{"brand":{"Stridewell":12,"Kestrel":4},"color":{"Yellow":12}}`}
-	runGuide(t, "../guides/algolia.md", "")
+	runGuide(t, "../../functions/docs/guides/algolia.md", "")
 }

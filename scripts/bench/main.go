@@ -1,6 +1,6 @@
 // Command bench measures the engine: recomputes, the schemas of the log, the
 // backfill of a migration, memory, and reads that compute. `affinity bench` runs
-// it. README.md and SCHEMAS.md explain the methods and hold results.
+// it. README.md and functions/docs/design/schemas.md explain the methods and hold results.
 //
 // It is separate from the affinity command because it links libraries for plots
 // and fonts, which an operator does not need. It keeps nothing: all data is made

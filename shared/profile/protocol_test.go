@@ -10,9 +10,9 @@ import (
 	"github.com/affinityengine/affinity/shared/local/must"
 )
 
-// Every test that PROTOCOL.md names exists, here or in a package that packs profiles.
+// Every test that design/protocol.md names exists, here or in a package that packs profiles.
 func TestProtocolNamesTests(t *testing.T) {
-	page, err := os.ReadFile("PROTOCOL.md")
+	page, err := os.ReadFile("../../functions/docs/design/protocol.md")
 	must.Succeed(t, err)
 	var files []string
 	for _, folder := range []string{".", "../job/kinds/segmentbuild", "../serve/query"} {
@@ -35,12 +35,12 @@ func TestProtocolNamesTests(t *testing.T) {
 	}
 	for _, match := range named {
 		if !tests[string(match[1])] {
-			t.Errorf("PROTOCOL.md names %s, which does not exist", match[1])
+			t.Errorf("design/protocol.md names %s, which does not exist", match[1])
 		}
 	}
 }
 
-// PROTOCOL.md and the glossary define a word in the same sentences.
+// design/protocol.md and the glossary define a word in the same sentences.
 func TestProtocolMatchesGlossary(t *testing.T) {
 	definitions := func(path, row string) map[string]string {
 		page, err := os.ReadFile(path)
@@ -51,14 +51,14 @@ func TestProtocolMatchesGlossary(t *testing.T) {
 		}
 		return found
 	}
-	glossary := definitions("../GLOSSARY.md", `(?m)^\| ([\w ]+) \| (.+) \|$`)
-	words := definitions("PROTOCOL.md", `(?m)^\| \*\*([\w ]+)\*\* \| (.+) \|$`)
+	glossary := definitions("../../functions/docs/reference/glossary.md", `(?m)^\| ([\w ]+) \| (.+) \|$`)
+	words := definitions("../../functions/docs/design/protocol.md", `(?m)^\| \*\*([\w ]+)\*\* \| (.+) \|$`)
 	if len(words) < 10 {
-		t.Errorf("PROTOCOL.md defines %d words; is its table gone?", len(words))
+		t.Errorf("design/protocol.md defines %d words; is its table gone?", len(words))
 	}
 	for word, meaning := range words {
 		if glossary[word] != meaning {
-			t.Errorf("PROTOCOL.md defines %s as %q, the glossary as %q", word, meaning, glossary[word])
+			t.Errorf("design/protocol.md defines %s as %q, the glossary as %q", word, meaning, glossary[word])
 		}
 	}
 }

@@ -39,7 +39,7 @@ type Figures struct {
 // the user's row.
 //
 //   - RowBytes: wide rows with compact values of 12 filters, 438 B; the event as it was
-//     sent, 132 B (scripts/bench/SCHEMAS.md); the names of its objects, 38 B
+//     sent, 132 B (functions/docs/design/schemas.md); the names of its objects, 38 B
 //     (shared/README.md).
 //   - BlockBytes: clickstream data with 7 events a user, without object ids.
 //   - UserBytes: assumed.

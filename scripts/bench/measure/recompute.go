@@ -8,7 +8,7 @@
 // process of its own (so that its CPU and memory are not counted), fills it, and
 // runs the engine's code against it, beside readers that exist for comparison
 // only. All data lives in that Bigtable and ends with it. ../README.md and
-// ../SCHEMAS.md explain the methods and hold results.
+// functions/docs/design/schemas.md explain the methods and hold results.
 package measure
 
 import (
