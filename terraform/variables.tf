@@ -371,7 +371,7 @@ variable "run_quota" {
 
   validation {
     condition     = local.run_total.cpu <= var.run_quota.cpu && local.run_total.memory_gib <= var.run_quota.memory_gib
-    error_message = "At their maximum the functions need ${local.run_total.cpu} vCPU and ${local.run_total.memory_gib} GiB, but Cloud Run's quota of this project in ${var.region} is ${var.run_quota.cpu} vCPU and ${var.run_quota.memory_gib} GiB (run_quota). Lower max_instances in functions or customers, or ask for more quota and then set run_quota: see \"Quotas to ask for before production\" in terraform/README.md. vCPU of each function: ${join(", ", [for key, m in local.run_maximum : "${key} ${m.cpu}"])}."
+    error_message = "At their maximum the functions need ${local.run_total.cpu} vCPU and ${local.run_total.memory_gib} GiB, but Cloud Run's quota of this project in ${var.region} is ${var.run_quota.cpu} vCPU and ${var.run_quota.memory_gib} GiB (run_quota). Lower max_instances in functions or customers, or ask for more quota and then set run_quota: see \"Quotas to ask for before production\" in functions/docs/operate/deploy.md. vCPU of each function: ${join(", ", [for key, m in local.run_maximum : "${key} ${m.cpu}"])}."
   }
 }
 

@@ -17,7 +17,7 @@ const maxLinkAttempts = 50
 
 // linker links the tokens of persons by the evidence of events, and brings the events of anonymous
 // tokens to the known users for whom they count. The section "Links between tokens" of
-// functions/docs/design/protocol.md says why each step comes where it does.
+// functions/docs/design/links.md says why each step comes where it does.
 type linker struct {
 	*env
 	logs    *logs

@@ -40,7 +40,7 @@ type Figures struct {
 //
 //   - RowBytes: wide rows with compact values of 12 filters, 438 B; the event as it was
 //     sent, 132 B (functions/docs/design/schemas.md); the names of its objects, 38 B
-//     (shared/README.md).
+//     (functions/docs/design/decisions.md).
 //   - BlockBytes: clickstream data with 7 events a user, without object ids.
 //   - UserBytes: assumed.
 //   - RefreshRows: a block, the message's own events, and those of the messages before.

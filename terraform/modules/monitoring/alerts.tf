@@ -51,7 +51,7 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = ["resource.label.service_name"]
-      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 means that a backend failed (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is a fault of the release: roll back as terraform/README.md says."
+      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 means that a backend failed (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is a fault of the release: roll back as functions/docs/operate/upgrade.md says."
     }
     failures = {
       title    = "a private function keeps failing"
