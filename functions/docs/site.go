@@ -35,6 +35,9 @@ var (
 		"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
+// Files are the documents as they are in the repository.
+func Files() fs.FS { return documents }
+
 func asset(name string) string {
 	text, err := assets.ReadFile("assets/" + name)
 	if err != nil {
@@ -130,7 +133,8 @@ func (s *site) names() (names []string, err error) {
 			order[name] = len(order) - 1<<10
 		}
 	}
-	for _, list := range []string{"README.md", "guides/README.md", "guides/engines/README.md"} {
+	for _, folder := range []string{"", "guides/", "guides/engines/", "reference/commands/"} {
+		list := folder + "README.md"
 		text, err := documents.ReadFile(list)
 		if err != nil {
 			return nil, err
