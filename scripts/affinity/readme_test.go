@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/shared/app/config"
+	programs "github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
 
@@ -54,6 +55,7 @@ func TestGuidesSignIn(t *testing.T) {
 
 // TestGuidesWarehouse runs the guide for analysts, with the program that writes Parquet in the PATH.
 func TestGuidesWarehouse(t *testing.T) {
+	programs.Start(t, programs.Builds)
 	folder := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, "../affinity-warehouse").CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/terraform"
 )
 
@@ -70,9 +71,7 @@ func packed(t *testing.T) ([]terraform.Function, map[string][]byte) {
 // The smallest zip of a function with variables is built, started and asked as on
 // the platform. `package check` does so with all zips.
 func TestZipBuildsAndAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short builds no program")
-	}
+	must.Start(t, must.Builds)
 	functions, zips := packed(t)
 	fn := functions[0]
 	for _, other := range functions {
