@@ -101,6 +101,34 @@ func items(user string, impact int, relevancies ...float64) string {
 	return string(body)
 }
 
+// slowClient calls meanwhile before it takes the first bytes of an answer.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	meanwhile func()
+}
+
+func (c *slowClient) Write(p []byte) (int, error) {
+	if do := c.meanwhile; do != nil {
+		c.meanwhile = nil
+		do()
+	}
+	return c.ResponseRecorder.Write(p)
+}
+
+// An answer that is on its way to a client stays as it is while others are made.
+func TestAnswersAtTheSameTime(t *testing.T) {
+	h := rank.New(shop(t).Backends.ForRank())
+	request := func(id string) *http.Request {
+		return functiontest.NewRequest("recommendation", "POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["`+id+`"]}`)
+	}
+	slow := &slowClient{ResponseRecorder: httptest.NewRecorder()}
+	slow.meanwhile = func() { h.ServeHTTP(httptest.NewRecorder(), request("of-another-user")) }
+	h.ServeHTTP(slow, request("red"))
+	if got := slow.Body.String(); slow.Code != http.StatusOK || !strings.Contains(got, `"objectID":"red"`) {
+		t.Errorf("%d %s", slow.Code, got)
+	}
+}
+
 func TestAnswer(t *testing.T) {
 	h := rank.New(shop(t).Backends.ForRank())
 	const id = "0123456789abcdefABCDEF0123456789"
