@@ -39,9 +39,9 @@ func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) er
 			lift, interval := "control", "-"
 			for _, l := range r.Lift {
 				if l.Arm == a.Name {
-					lift, interval = share(l.Relative), "-"
+					lift, interval = Share(l.Relative), "-"
 					if l.Low != nil && l.High != nil {
-						interval = share(l.Low) + " to " + share(l.High)
+						interval = Share(l.Low) + " to " + Share(l.High)
 					}
 				}
 			}
@@ -56,8 +56,8 @@ func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) er
 	return err
 }
 
-// share writes a relative difference in percent, - if there is none.
-func share(of *float64) string {
+// Share writes a relative difference in percent, - if there is none.
+func Share(of *float64) string {
 	if of == nil {
 		return "-"
 	}
