@@ -63,7 +63,7 @@ var layers = []layer{
 	{"shared/app/auditlog", "score/experiment score/consent app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
-	{"shared/judge/lift", "", ""},
+	{"shared/judge/lift", "api", ""},
 	{"shared/judge/preview", "score/affinity judge/price rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/rankers", "judge/backtest", ""},
