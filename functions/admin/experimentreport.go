@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,16 +24,30 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		return httpapi.Errorf(http.StatusUnprocessableEntity,
 			"population must be active: the engine does not keep who has seen an arm")
 	}
-	kept, err := config.ReportsOf(h.Config).Kept(r.Context(), app, name, month)
+	all, err := config.ReportsOf(h.Config).All(r.Context(), app)
+	if err != nil {
+		return err
+	}
+	months := []string{}
+	var kept *config.KeptReport
+	for i, k := range all {
+		if k.Experiment != name {
+			continue
+		}
+		if k.Month == month {
+			kept = &all[i]
+		}
+		if k.Month != "" {
+			months = append(months, k.Month)
+		}
+	}
 	switch {
-	case errors.Is(err, config.ErrNotFound) && month != "":
+	case kept == nil && month != "":
 		return httpapi.Errorf(http.StatusNotFound, "No report of %q of %s: a night makes one some days after the month, "+
 			"if the experiment ran in it", name, month)
-	case errors.Is(err, config.ErrNotFound):
+	case kept == nil:
 		return httpapi.Errorf(http.StatusNotFound, "No report of %q yet: POST /1/reports starts one, and so does each night "+
 			"while it runs", name)
-	case err != nil:
-		return err
 	}
 	var body struct {
 		Metric  string                          `json:"metric"`
@@ -57,5 +70,6 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		}
 	}
 	answer.AsOf, answer.Job, answer.Definition = api.At(kept.AsOf), kept.Job, kept.Definition
+	answer.Months = months
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }
