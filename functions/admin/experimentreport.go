@@ -49,19 +49,20 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		return httpapi.Errorf(http.StatusNotFound, "No report of %q yet: POST /1/reports starts one, and so does each night "+
 			"while it runs", name)
 	}
-	var body struct {
-		Metric  string                          `json:"metric"`
-		Reports map[string]api.ExperimentReport `json:"reports"`
-	}
-	if err := json.Unmarshal([]byte(kept.Body), &body); err != nil {
-		return fmt.Errorf("decode the report of experiment %q: %w", name, err)
+	body, err := reportLine(*kept)
+	if err != nil {
+		return err
 	}
 	if q.Has("metric") {
 		body.Metric = q.Get("metric")
 	}
-	answer, ok := body.Reports[body.Metric]
+	text, ok := body.Reports[body.Metric]
 	if !ok {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "metric must be clicks, conversions or revenue")
+	}
+	var answer api.ExperimentReport
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("decode the report of experiment %q: %w", name, err)
 	}
 	for option, day := range map[string]string{"from": answer.From, "to": answer.To} {
 		if q.Has(option) && q.Get(option) != day {

@@ -210,7 +210,7 @@ func (c *chunk) refuse(place int, reason string) {
 // tally counts the lines that were answered, but for the refused ones.
 func (c *chunk) tally() Tally {
 	n := c.counts
-	t := Tally{Imported: n.Accepted + n.UserDeletions + n.UserConsents + n.UserLinks - n.Present, Equal: n.Present}
+	t := Tally{Imported: n.Accepted + n.UserDeletions + n.UserConsents + n.UserLinks + n.Reports - n.Present, Equal: n.Present}
 	if c.failed {
 		return t
 	}
