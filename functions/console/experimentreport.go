@@ -39,8 +39,8 @@ type keptMonth struct {
 	Shown      bool
 }
 
-// readReports reads what the holdout and the newest experiments have shown, of those that have a report. One of them may
-// be that of a month.
+// readReports reads what the holdout and the newest experiments have shown, of those that have a report. One of them
+// may be that of a month.
 func readReports(v *visit, experiments []api.Experiment) (reports []reportView, err error) {
 	if !v.may(auth.Admin) {
 		return nil, nil
@@ -120,8 +120,8 @@ func (r reportView) RatioWords() string {
 	if r.SampleRatio.OK {
 		return fmt.Sprintf("The arms have the people that their weights give (p = %s).", small(r.SampleRatio.P))
 	}
-	return fmt.Sprintf("The arms do not have the people that their weights give (p = %s): find the cause first. Nothing is decided.",
-		small(r.SampleRatio.P))
+	return fmt.Sprintf("The arms do not have the people that their weights give (p = %s): find the cause first. "+
+		"Nothing is decided.", small(r.SampleRatio.P))
 }
 
 // PowerWords says how long a difference takes to show.

@@ -115,8 +115,8 @@ func (b Buyer) Visit(day int, shown []Object) []Action {
 	return did
 }
 
-// Expects returns how often the buyer clicks on average on a page that shows objects in an order. What they order and pay
-// is in proportion.
+// Expects returns how often the buyer clicks on average on a page that shows objects in an order. What they order
+// and pay is in proportion.
 func (b Buyer) Expects(shown []Object) (clicks float64) {
 	for i, o := range shown {
 		clicks += looks(i+1) * b.attraction(o)

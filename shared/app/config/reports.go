@@ -44,8 +44,8 @@ func (r Reports) Kept(ctx context.Context, appID, experiment, month string) (Kep
 	return kept, nil
 }
 
-// All returns the reports of an app, by experiment, the latest one of each before those of months, the newest month first.
-// It returns ErrNotFound if the app does not exist.
+// All returns the reports of an app, by experiment, the latest one of each before those of months, the newest month
+// first. It returns ErrNotFound if the app does not exist.
 func (r Reports) All(ctx context.Context, appID string) ([]KeptReport, error) {
 	all, err := below[KeptReport](ctx, r.store, appID, documents.Query{Collection: "keptReports"})
 	if err != nil {
@@ -56,7 +56,8 @@ func (r Reports) All(ctx context.Context, appID string) ([]KeptReport, error) {
 	}
 	latest := func(k KeptReport) int { return min(len(k.Month), 1) }
 	slices.SortFunc(all, func(a, b KeptReport) int {
-		return cmp.Or(cmp.Compare(a.Experiment, b.Experiment), cmp.Compare(latest(a), latest(b)), cmp.Compare(b.Month, a.Month))
+		return cmp.Or(cmp.Compare(a.Experiment, b.Experiment), cmp.Compare(latest(a), latest(b)),
+			cmp.Compare(b.Month, a.Month))
 	})
 	return all, nil
 }

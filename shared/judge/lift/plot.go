@@ -28,8 +28,8 @@ const (
 // armColors are those of the arms of a plot, in their order. They can be read on white and on a dark page.
 var armColors = []string{"#2f7fd0", "#d0562f", "#3f9a4f", "#8f6ad0", "#a08a1f"}
 
-// Plot draws the lift over the days of a report as an SVG: for each arm a line through the lifts, and its intervals as a
-// band. Text and axes have the color of the page around it. Its title and its description say in words what it shows.
+// Plot draws the lift over the days of a report as an SVG: for each arm a line through the lifts, and its intervals as
+// a band. Text and axes have the color of the page around it. Its title and its description say in words what it shows.
 func Plot(r api.ExperimentReport) []byte {
 	p := newPlot(r)
 	over := "the control"
@@ -41,7 +41,8 @@ func Plot(r api.ExperimentReport) []byte {
 	p.print(`<svg xmlns="http://www.w3.org/2000/svg" class="lift-plot" viewBox="0 0 %d %d" role="img" `+
 		`aria-labelledby="%s-title %s-words" font-family="sans-serif" font-size="14" fill="currentColor">`,
 		plotWidth, p.bottom+plotBottom, id, id)
-	p.print(`<title id="%s-title">%s</title><desc id="%s-words">%s</desc>`, id, html.EscapeString(title), id, html.EscapeString(r.Words))
+	p.print(`<title id="%s-title">%s</title><desc id="%s-words">%s</desc>`, id, html.EscapeString(title), id,
+		html.EscapeString(r.Words))
 	p.print(`<text x="%d" y="22" font-size="15">%s</text>`, plotLeft, html.EscapeString(title))
 	for v := p.low; v <= p.high+p.step/2; v += p.step {
 		p.print(`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="currentColor" stroke-opacity="0.15"/>`, plotLeft, p.y(v),
@@ -55,8 +56,8 @@ func Plot(r api.ExperimentReport) []byte {
 	for i, l := range r.Lift {
 		color := armColors[i%len(armColors)]
 		p.arm(r.Series, l.Arm, color)
-		p.print(`<text x="%d" y="%d" fill="%s">%s</text>`, plotLeft+140*(i%namesInLine), plotTop+14+plotLegend*(i/namesInLine),
-			color, html.EscapeString(shortened(l.Arm)))
+		p.print(`<text x="%d" y="%d" fill="%s">%s</text>`, plotLeft+140*(i%namesInLine),
+			plotTop+14+plotLegend*(i/namesInLine), color, html.EscapeString(shortened(l.Arm)))
 	}
 	p.print("</svg>")
 	return p.out.Bytes()

@@ -62,8 +62,8 @@ func demoExperimentCommand(t *command.Tool, start Starter) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
 		Short: "Start the engine and compare its report of an experiment with the truth",
-		Long: "Start the engine in memory and let simulated people visit a shop, half of whom see its products in the shop's own\n" +
-			"order and half in the engine's. They click and buy by what they are shown, so the true lift is known: the same\n" +
+		Long: "Start the engine in memory and let simulated people visit a shop, half of whom see its products in the\n" +
+			"shop's own order and half in the engine's. They click and buy by what they are shown, so the true lift is known: the same\n" +
 			"people visit a second shop where each is in the other arm, and what a visit brings on average is computed.\n" +
 			"Print that truth beside the engine's report, and serve until Ctrl-C. The days pass at once: the clock of the\n" +
 			"engine is simulated.",
@@ -162,14 +162,16 @@ func (d *experimentDemo) print(format string, args ...any) {
 
 // show runs the whole simulation and prints what it has shown.
 func (d *experimentDemo) show(ctx context.Context) error {
-	d.print("%d people visit a simulated shop for %d days. Then half of them see the order of the engine, for %d days.", d.people,
-		daysBefore, d.days)
-	d.print("On a day %.0f %% come. They look at place k of a page of %d products with a chance of 1/k, click what they look at with",
+	d.print("%d people visit a simulated shop for %d days. Then half of them see the order of the engine, for %d days.",
+		d.people, daysBefore, d.days)
+	d.print("On a day %.0f %% come. They look at place k of a page of %d products with a chance of 1/k, "+
+		"click what they look at with",
 		100*shop.ComeShare, shop.PageSize)
-	d.print("a chance of %.0f %% to %.0f %%, by a taste that the engine cannot see, and order %.0f %% of what they click. Orders are",
+	d.print("a chance of %.0f %% to %.0f %%, by a taste that the engine cannot see, "+
+		"and order %.0f %% of what they click. Orders are",
 		100*shop.LeastClicked, 100*shop.MostClicked, 100*shop.BuyShare)
-	d.print("log-normal: half are above %.0f EUR, and their logarithm has a standard deviation of %.0f.", shop.OrderMedian,
-		shop.OrderSigma)
+	d.print("log-normal: half are above %.0f EUR, and their logarithm has a standard deviation of %.0f.",
+		shop.OrderMedian, shop.OrderSigma)
 	for _, c := range d.apps {
 		if err := d.prepare(ctx, c); err != nil {
 			return fmt.Errorf("prepare the shop %s: %w", c.App(), err)
@@ -326,7 +328,8 @@ func (d *experimentDemo) compare(ctx context.Context) error {
 		rows = append(rows, comparison(decides.Lift[0], truth))
 	}
 	d.print("")
-	d.print("The truth: the order of the engine makes them click, order and pay %s. Each of them was simulated in both arms, with the",
+	d.print("The truth: the order of the engine makes them click, order and pay %s. "+
+		"Each of them was simulated in both arms, with the",
 		more(truth))
 	d.print("same draws, and what a visit brings on average was added up.")
 	d.print("")
@@ -367,7 +370,7 @@ func (d *experimentDemo) farewell() {
 	d.print("")
 	d.print("the console, with this link once within ten minutes: %s", d.engine.ConsoleLink(experimentApp, demoKey))
 	d.print("Strategy, Experiments has the report. The same by a command:")
-	d.print("  %s experiment report %s --last --url %s --app %s --key %s", command.CalledAs(), demoExperiment, d.engine.URL(),
-		experimentApp, demoKey)
+	d.print("  %s experiment report %s --last --url %s --app %s --key %s", command.CalledAs(), demoExperiment,
+		d.engine.URL(), experimentApp, demoKey)
 	d.print("serving on %s until Ctrl-C", d.engine.URL())
 }
