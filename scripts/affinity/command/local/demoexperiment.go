@@ -63,8 +63,8 @@ func demoExperimentCommand(t *command.Tool, start Starter) *cobra.Command {
 		Use:   "experiment",
 		Short: "Start the engine and compare its report of an experiment with the truth",
 		Long: "Start the engine in memory and let simulated people visit a shop, half of whom see its products in the\n" +
-			"shop's own order and half in the engine's. They click and buy by what they are shown, so the true lift is known: the same\n" +
-			"people visit a second shop where each is in the other arm, and what a visit brings on average is computed.\n" +
+			"shop's own order and half in the engine's. They click and buy by what they are shown, so the true lift is known:\n" +
+			"the same people visit a second shop where each is in the other arm, and what a visit brings on average is computed.\n" +
 			"Print that truth beside the engine's report, and serve until Ctrl-C. The days pass at once: the clock of the\n" +
 			"engine is simulated.",
 		Example: "  affinity demo experiment\n  affinity demo experiment --people 5000 --days 28 --seed 7 --once",
