@@ -110,7 +110,8 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		fmt.Fprintf(t.Err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
 	}
 	if !done.Complete {
-		return fmt.Errorf("%s is no complete dump: run `affinity dump --out` again with the file, and then restore it", o.path)
+		return fmt.Errorf("%s is no complete dump: run `affinity dump --out` again with the file, and then restore it",
+			o.path)
 	}
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, command.ExitLines)
