@@ -101,15 +101,15 @@ func items(user string, impact int, relevancies ...float64) string {
 	return string(body)
 }
 
-// slowClient calls meanwhile before it takes the first bytes of an answer.
+// slowClient calls before, once, and then takes the first bytes of an answer.
 type slowClient struct {
 	*httptest.ResponseRecorder
-	meanwhile func()
+	before func()
 }
 
 func (c *slowClient) Write(p []byte) (int, error) {
-	if do := c.meanwhile; do != nil {
-		c.meanwhile = nil
+	if do := c.before; do != nil {
+		c.before = nil
 		do()
 	}
 	return c.ResponseRecorder.Write(p)
@@ -122,7 +122,7 @@ func TestAnswersAtTheSameTime(t *testing.T) {
 		return functiontest.NewRequest("recommendation", "POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["`+id+`"]}`)
 	}
 	slow := &slowClient{ResponseRecorder: httptest.NewRecorder()}
-	slow.meanwhile = func() { h.ServeHTTP(httptest.NewRecorder(), request("of-another-user")) }
+	slow.before = func() { h.ServeHTTP(httptest.NewRecorder(), request("of-another-user")) }
 	h.ServeHTTP(slow, request("red"))
 	if got := slow.Body.String(); slow.Code != http.StatusOK || !strings.Contains(got, `"objectID":"red"`) {
 		t.Errorf("%d %s", slow.Code, got)
