@@ -63,7 +63,7 @@ var layers = []layer{
 	{"shared/app/auditlog", "score/experiment score/consent app/config deadline app/limit score/schema", ""},
 	{"shared/app/config/kmscipher", "app/config", "kms http"},
 	{"shared/judge/price", "", ""},
-	{"shared/judge/lift", "", ""},
+	{"shared/judge/lift", "api", ""},
 	{"shared/judge/preview", "score/affinity judge/price rank/ranking score/strategy", ""},
 	{"shared/judge/backtest", "score/affinity api rank/crowd event fault rank/ranking score/strategy", ""},
 	{"shared/judge/rankers", "judge/backtest", ""},
@@ -141,7 +141,7 @@ var layers = []layer{
 	{"functions/segments", "admission api app/auditlog web/auth backend backend/answers backend/jobrunner backend/segmentjobs app/config fault backend/function web/httpapi job job/kinds/segmentbuild job/kinds/segmentexport app/limit profile queue/taskqueue rank/segment serve/query score/strategy", "http"},
 	{"functions/docs", "api backend/function web/clientscript web/httpapi web/markdown web/openapi", "http"},
 	// console answers with pages: it makes the requests of the public functions, within its process.
-	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub intake/warehouse/outbox catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job profile profile/links queue/taskqueue intake/refused score/strategy catalog/vocabulary cache", "http"},
+	{"functions/console", "api/checkup api web/auth backend backend/jobs queue/pubsub intake/warehouse/outbox catalog api/client intake/enrich event fault backend/function functions/admin functions/catalog functions/imports functions/ingest functions/profiles functions/rank functions/segments functions/strategies web/clientscript web/httpapi job judge/lift profile profile/links queue/taskqueue intake/refused score/strategy catalog/vocabulary cache", "http"},
 	{"functions/process", "admission intake/apply backend event/bus queue/pubsub intake/enrich backend/function web/httpapi job/tasks/refresh profile queue/taskqueue intake/refused intake/recent intake/warehouse/outbox telemetry", "http"},
 	{"functions/worker", "score/consent job/audit backend backend/jobrunner backend/jobs job/tasks/bands queue/pubsub app/config backend/function web/httpapi intake/warehouse/outbox job/tasks/afterimport job job/kinds/crowdbuild job/kinds/deletion job/kinds/recompute job/kinds/reenrich job/kinds/segmentbuild job/tasks/night job/tasks/refresh job/tasks/relocate profile job/tasks/purge queue queue/taskqueue store", "http"},
 

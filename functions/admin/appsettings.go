@@ -74,7 +74,7 @@ func (h handler) renderApp(app config.App) api.AppSettings {
 		BrowserRanking: app.BrowserRanking, TrackNames: app.TrackNames,
 		Segments: app.Segments.On(), Identity: renderIdentity(app.Identity), Residency: renderResidency(app.Residency),
 		Purposes: renderPurposes(app.Purposes), Holdout: renderHoldout(app.Holdout),
-		StrategyVersion: app.StrategyVersion,
+		Experiment: running(app.Experiment, h.Now()), StrategyVersion: app.StrategyVersion,
 		Limits: api.AppLimits{
 			EventsPerSecond: n.EventsPerSecond, ImportsPerSecond: n.ImportsPerSecond, ReadsPerSecond: n.ReadsPerSecond,
 			JobsPerHour:       n.JobsPerHour,
@@ -97,6 +97,14 @@ func renderHoldout(h experiment.Holdout) *api.AppHoldout {
 		return nil
 	}
 	return &api.AppHoldout{Share: h.Share, Seed: h.Seed}
+}
+
+// running returns the name of an experiment that runs, "" if it does not.
+func running(e experiment.Experiment, now time.Time) string {
+	if !e.Runs(now) {
+		return ""
+	}
+	return e.Name
 }
 
 func renderPurposes(s consent.Setting) (shown []api.AppPurpose) {

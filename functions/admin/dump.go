@@ -314,12 +314,43 @@ func (p *dumpPage) objects(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := p.reports(ctx); err != nil {
+		return err
+	}
 	if p.app.Purposes.On() {
 		p.goOn(dumpConsents)
 	} else {
 		p.goOn(dumpDeletions)
 	}
 	return nil
+}
+
+// reports adds the kept reports of experiments.
+func (p *dumpPage) reports(ctx context.Context) error {
+	all, err := config.ReportsOf(p.Config).All(ctx, p.app.ID)
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		line, err := reportLine(k)
+		if err != nil {
+			return err
+		}
+		if err := p.add(api.ExportLine{Report: &line}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportLine returns the line of a kept report.
+func reportLine(k config.KeptReport) (line api.ExportedReport, err error) {
+	if err = json.Unmarshal([]byte(k.Body), &line); err != nil {
+		return line, fmt.Errorf("decode the report of experiment %q: %w", k.Experiment, err)
+	}
+	line.Experiment, line.Month, line.Definition, line.Job, line.AsOf = k.Experiment, k.Month, k.Definition, k.Job,
+		api.At(k.AsOf)
+	return line, nil
 }
 
 // events adds events of the log that count, or will count.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -25,30 +24,45 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		return httpapi.Errorf(http.StatusUnprocessableEntity,
 			"population must be active: the engine does not keep who has seen an arm")
 	}
-	kept, err := config.ReportsOf(h.Config).Kept(r.Context(), app, name, month)
-	switch {
-	case errors.Is(err, config.ErrNotFound) && month != "":
-		return httpapi.Errorf(http.StatusNotFound, "No report of %q of %s: a night makes one some days after the month, "+
-			"if the experiment ran in it", name, month)
-	case errors.Is(err, config.ErrNotFound):
-		return httpapi.Errorf(http.StatusNotFound, "No report of %q yet: POST /1/reports starts one, and so does each night "+
-			"while it runs", name)
-	case err != nil:
+	all, err := config.ReportsOf(h.Config).All(r.Context(), app)
+	if err != nil {
 		return err
 	}
-	var body struct {
-		Metric  string                          `json:"metric"`
-		Reports map[string]api.ExperimentReport `json:"reports"`
+	months := []string{}
+	var kept *config.KeptReport
+	for i, k := range all {
+		if k.Experiment != name {
+			continue
+		}
+		if k.Month == month {
+			kept = &all[i]
+		}
+		if k.Month != "" {
+			months = append(months, k.Month)
+		}
 	}
-	if err := json.Unmarshal([]byte(kept.Body), &body); err != nil {
-		return fmt.Errorf("decode the report of experiment %q: %w", name, err)
+	switch {
+	case kept == nil && month != "":
+		return httpapi.Errorf(http.StatusNotFound, "No report of %q of %s: a night makes one some days after the month, "+
+			"if the experiment ran in it", name, month)
+	case kept == nil:
+		return httpapi.Errorf(http.StatusNotFound, "No report of %q yet: POST /1/reports starts one, and so does each night "+
+			"while it runs", name)
+	}
+	body, err := reportLine(*kept)
+	if err != nil {
+		return err
 	}
 	if q.Has("metric") {
 		body.Metric = q.Get("metric")
 	}
-	answer, ok := body.Reports[body.Metric]
+	text, ok := body.Reports[body.Metric]
 	if !ok {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "metric must be clicks, conversions or revenue")
+	}
+	var answer api.ExperimentReport
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("decode the report of experiment %q: %w", name, err)
 	}
 	for option, day := range map[string]string{"from": answer.From, "to": answer.To} {
 		if q.Has(option) && q.Get(option) != day {
@@ -57,5 +71,6 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		}
 	}
 	answer.AsOf, answer.Job, answer.Definition = api.At(kept.AsOf), kept.Job, kept.Definition
+	answer.Months = months
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }

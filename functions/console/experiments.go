@@ -8,8 +8,10 @@ import (
 	"github.com/affinityengine/affinity/shared/web/auth"
 )
 
+const experimentsPath = "/console/strategy/experiments"
+
 func init() {
-	const section, path, template = "strategy", "/console/strategy/experiments", "experiments"
+	const section, path, template = "strategy", experimentsPath, "experiments"
 	pages = append(pages,
 		page{pattern: "GET " + path, section: section, template: template, load: loadExperiments},
 		page{pattern: "POST " + path + "/{name}/stop", section: section, template: template, load: stopExperiment},
@@ -19,23 +21,28 @@ func init() {
 	notices["experiment-promoted"] = "The strategy of the arm is the active one, and the experiment has ended."
 }
 
-// experimentsPage lists the experiments of the app.
+// experimentsPage lists the experiments of the app, and what they have shown.
 type experimentsPage struct {
-	Now  time.Time
-	List []api.Experiment
+	Now     time.Time
+	List    []api.Experiment
+	Reports []reportView
 }
 
 func loadExperiments(v *visit) (any, error) {
 	v.title, v.command = "Experiments", "affinity experiment list"
 	all, err := v.engine.Experiments().List(v.Context())
-	return &experimentsPage{Now: v.now(), List: all.Experiments}, err
+	if err != nil {
+		return nil, err
+	}
+	reports, err := readReports(v, all.Experiments)
+	return &experimentsPage{Now: v.now(), List: all.Experiments, Reports: reports}, err
 }
 
 func stopExperiment(v *visit) (any, error) {
 	if _, err := v.engine.Experiments().Stop(v.Context(), v.PathValue("name")); err != nil {
 		return nil, err
 	}
-	return nil, done("/console/strategy/experiments", "experiment-stopped")
+	return nil, done(experimentsPath, "experiment-stopped")
 }
 
 func promoteArm(v *visit) (any, error) {
@@ -43,7 +50,7 @@ func promoteArm(v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, done("/console/strategy/experiments", "experiment-promoted")
+	return nil, done(experimentsPath, "experiment-promoted")
 }
 
 // readExperiment returns the experiment that has not ended; nil: there is none, or the key may not see it.

@@ -84,7 +84,8 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	}
 	lines.keyID = grant.KeyID()
 	events, logged := lines.events, lines.logged()
-	n := len(events) + logged + len(lines.deletions) + len(lines.linked) + len(lines.consented)
+	n := len(events) + logged + len(lines.deletions) + len(lines.linked) + len(lines.consented) +
+		len(lines.reports)
 	if err := h.Charge(r.Context(), app.ID, limit.Imports, n-1); err != nil {
 		return err
 	}
@@ -97,6 +98,11 @@ func (h handler) run(w http.ResponseWriter, r *http.Request, app config.App, gra
 	}
 	if err := h.restoreLinks(r.Context(), app, grant.Key, lines.linked, &answer); err != nil {
 		return fmt.Errorf("restore links: %w", err)
+	}
+	for _, report := range lines.reports {
+		if err := config.ReportsOf(h.Config).Keep(r.Context(), app.ID, report); err != nil {
+			return fmt.Errorf("restore reports: %w", err)
+		}
 	}
 	unknown, err := h.write(r.Context(), app, lines, rules.Now.UnixMilli(), &answer)
 	if err != nil {
@@ -274,6 +280,8 @@ func decode(body []byte, rules event.Rules, grant auth.Grant,
 			} else if added && exported.Links != nil {
 				answer.UserLinks++
 				found.linked[len(found.linked)-1].line = line
+			} else if added && exported.Report != nil {
+				answer.Reports++
 			} else if added {
 				answer.Accepted++
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/app/auditlog"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/intake/archive"
 	"github.com/affinityengine/affinity/shared/intake/export"
@@ -47,8 +48,9 @@ type lines struct {
 	// consented are what users say of purposes.
 	consented []consented
 	// linked are the links of tokens.
-	linked []linked
-	keyID  string // of the request
+	linked  []linked
+	reports []config.KeptReport
+	keyID   string // of the request
 }
 
 type linked struct {
@@ -83,6 +85,9 @@ func (l *lines) addExported(line api.ExportLine, now time.Time, grant auth.Grant
 	}
 	if line.Links != nil {
 		return true, l.addLinks(line.Links, now, grant, kept)
+	}
+	if line.Report != nil {
+		return true, l.addReport(line.Report, grant, kept)
 	}
 	if line.Event == nil {
 		return false, export.Refusal(line)

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/admission"
@@ -87,21 +86,14 @@ func (h handler) rank(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("rank: %w", err)
 	}
 	id := cmp.Or(in.id, newID())
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	var encoded []byte
-	if access == auth.OrderOnly {
-		encoded, err = encodeOrder((*buffer)[:0], id, answer.Items)
-	} else {
+	return httpapi.WriteAppended(w, http.StatusOK, func(b []byte) ([]byte, error) {
+		if access == auth.OrderOnly {
+			return encodeOrder(b, id, answer.Items)
+		}
 		view := render(answer, in.Explain)
 		view.ID, view.Took = id, time.Since(began).Milliseconds()
-		encoded, err = encode((*buffer)[:0], view)
-	}
-	if err != nil {
-		return err
-	}
-	*buffer = encoded
-	return httpapi.WriteEncoded(w, http.StatusOK, encoded)
+		return encode(b, view)
+	})
 }
 
 // allowed says what of an order the key may see. weighs is the first option that the permission
@@ -117,9 +109,6 @@ func allowed(app config.App, grant auth.Grant, r ranker.Request, weighs string) 
 	}
 	return access, nil
 }
-
-// buffers keeps the memory of encoded answers for later requests.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // newID returns the id of a request that has none.
 func newID() string {

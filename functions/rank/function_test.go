@@ -101,6 +101,34 @@ func items(user string, impact int, relevancies ...float64) string {
 	return string(body)
 }
 
+// slowClient calls before, once, and then takes the first bytes of an answer.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	before func()
+}
+
+func (c *slowClient) Write(p []byte) (int, error) {
+	if do := c.before; do != nil {
+		c.before = nil
+		do()
+	}
+	return c.ResponseRecorder.Write(p)
+}
+
+// An answer that is on its way to a client stays as it is while others are made.
+func TestAnswersAtTheSameTime(t *testing.T) {
+	h := rank.New(shop(t).Backends.ForRank())
+	request := func(id string) *http.Request {
+		return functiontest.NewRequest("recommendation", "POST", "/1/rank", `{"userToken":"ann","index":"i","objectIDs":["`+id+`"]}`)
+	}
+	slow := &slowClient{ResponseRecorder: httptest.NewRecorder()}
+	slow.before = func() { h.ServeHTTP(httptest.NewRecorder(), request("of-another-user")) }
+	h.ServeHTTP(slow, request("red"))
+	if got := slow.Body.String(); slow.Code != http.StatusOK || !strings.Contains(got, `"objectID":"red"`) {
+		t.Errorf("%d %s", slow.Code, got)
+	}
+}
+
 func TestAnswer(t *testing.T) {
 	h := rank.New(shop(t).Backends.ForRank())
 	const id = "0123456789abcdefABCDEF0123456789"

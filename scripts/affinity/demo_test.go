@@ -216,6 +216,24 @@ func checkSearch(t *testing.T, out string) {
 	}
 }
 
+// The demo of an experiment says a truth that its report holds, twice the same.
+func TestDemoExperiment(t *testing.T) {
+	t.Parallel()
+	args := []string{"experiment", "--once", "--people", "150", "--days", "2"}
+	first := runDemo(t, args...)
+	first.wants(t, cli.ExitOK, "150 people visit a simulated shop for 14 days", "The truth: the order of the engine makes them click, order and pay ", " % more.",
+		"METRIC       REPORTED", "clicks ", "The report of personalization: Arm personalized")
+	if again := runDemo(t, args...); withoutReady(again.out) != withoutReady(first.out) {
+		t.Errorf("the same demo prints\n%s\nthen\n%s", first.out, again.out)
+	}
+	runDemo(t, "experiment", "--people", "1").wants(t, cli.ExitUsage, "--people must be 100 to 100000")
+}
+
+func withoutReady(out string) string {
+	_, rest, _ := strings.Cut(out, "\n")
+	return rest
+}
+
 // A second demo with a data folder shows the shop that the first one has left in it.
 func TestDemoWithData(t *testing.T) {
 	t.Parallel()

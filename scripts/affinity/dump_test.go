@@ -17,10 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
 	"github.com/affinityengine/affinity/scripts/affinity/command"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/local/stack"
 )
@@ -141,6 +144,29 @@ func clientOf(t *testing.T, url string) *client.Client {
 	c, err := client.New(client.Config{URL: url, App: "demo", Key: "demokey"})
 	must(t, err)
 	return c
+}
+
+// The kept reports of experiments come back in another engine, word for word.
+func TestDumpAndRestoreOfReports(t *testing.T) {
+	t.Parallel()
+	from, to := startEngine(t, stack.Options{}), startEngine(t, stack.Options{})
+	kept := config.KeptReport{Experiment: "holdout", Definition: "d1", Job: "report-1", AsOf: time.Now().UTC().Truncate(time.Millisecond),
+		Body: `{"metric":"clicks","reports":{"clicks":{"from":"2026-11-01","to":"2026-11-30","words":"more"}}}`}
+	for _, month := range []string{"", "2026-11"} {
+		kept.Month = month
+		must(t, config.ReportsOf(from.Backends.Config).Keep(t.Context(), "demo", kept))
+	}
+	out := filepath.Join(t.TempDir(), "shop.dump")
+	affinity(t, "", "dump", "--out", out, "--url", from.URL).wants(t, cli.ExitOK)
+	affinity(t, "", "restore", out, "--url", to.URL).wants(t, cli.ExitOK, "restored 2 reports of experiments")
+	got, err := config.ReportsOf(to.Backends.Config).All(t.Context(), "demo")
+	must(t, err)
+	want, err := config.ReportsOf(from.Backends.Config).All(t.Context(), "demo")
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 2 {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+	affinity(t, "", "experiment", "report", "holdout", "--month", "2026-11", "--json", "--url", to.URL).wants(t, cli.ExitOK, `"words": "more"`)
 }
 
 func TestDumpRefusesOtherFiles(t *testing.T) {

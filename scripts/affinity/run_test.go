@@ -190,6 +190,8 @@ func (r runningEngine) ConsoleLink(app, _ string) string {
 	return r.URL() + "/console/open?code=" + app
 }
 
+func (r runningEngine) Idle(context.Context) error { return nil }
+
 func (r runningEngine) Close() error {
 	*r.closed = true
 	return nil

@@ -48,6 +48,8 @@ type AppSettings struct {
 	Purposes []AppPurpose `json:"purposes,omitempty"`
 	// Holdout says which users get no personalization; absent if all do.
 	Holdout *AppHoldout `json:"holdout,omitempty"`
+	// Experiment is the name of the experiment that runs; absent if none does.
+	Experiment string `json:"experiment,omitempty"`
 	// TrackNames are the types of events that the app has given names of track calls; absent
 	// if there are none.
 	TrackNames map[string]string `json:"trackNames,omitempty"`

@@ -8,7 +8,7 @@ import (
 
 // GET /1/dump answers with a page of all that an app has, in lines of ExportLine. The
 // lines of all pages together, one after the other, are a dump: the app's settings, the
-// objects of its indexes, who was deleted or has opted out, every event in the retention,
+// objects of its indexes, its kept reports, who was deleted or has opted out, every event in the retention,
 // and once more who was deleted or has opted out, so that a dump that takes hours knows of
 // those who were deleted during that time. Beside these last ones are the links of tokens. The last
 // line of each page says how to ask for the next one, and the last line of a dump is an ExportEnd.
@@ -77,6 +77,19 @@ type ExportedConsent struct {
 	// ReceivedUntil, do not count for it. Both are nil if it never changed.
 	Since         *Time `json:"since,omitempty"`
 	ReceivedUntil *Time `json:"receivedUntil,omitempty"`
+}
+
+// ExportedReport is a kept report of an experiment.
+type ExportedReport struct {
+	Experiment string `json:"experiment"`
+	// Month is that of a report of a month, such as 2026-11. Absent: it is the last report.
+	Month      string `json:"month,omitempty"`
+	Definition string `json:"definition"`
+	Job        string `json:"job"`
+	AsOf       Time   `json:"asOf"`
+	// Reports are those of each metric, and Metric is the one that decides.
+	Metric  string                     `json:"metric"`
+	Reports map[string]json.RawMessage `json:"reports"`
 }
 
 // ExportedLinks are the links of a token, as its row has them.

@@ -133,6 +133,8 @@ type ImportAnswer struct {
 	// that were not restored, because they contradict links that the app has, or one of its limits.
 	UserLinks    int `json:"userLinks,omitempty"`
 	LinksLeftOut int `json:"linksLeftOut,omitempty"`
+	// Reports counts accepted lines of a dump with a kept report of an experiment.
+	Reports int `json:"reports,omitempty"`
 	// UnknownObjects are the objects of accepted events that the catalog does not hold, by
 	// index, of at most MaxUnknownIndexes. Their events get filters by a re-enrichment once
 	// it does. Absent if it holds all.
@@ -179,6 +181,7 @@ func (a *ImportAnswer) AddCounts(further ImportAnswer) {
 	a.UserConsents += further.UserConsents
 	a.UserLinks += further.UserLinks
 	a.LinksLeftOut += further.LinksLeftOut
+	a.Reports += further.Reports
 	for _, u := range further.UnknownObjects {
 		a.addUnknown(u)
 	}

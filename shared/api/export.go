@@ -35,6 +35,7 @@ type ExportLine struct {
 	Deletion   *ExportedDeletion `json:"exportedDeletion,omitempty"`
 	Consents   *ExportedConsents `json:"exportedConsents,omitempty"`
 	Links      *ExportedLinks    `json:"exportedLinks,omitempty"`
+	Report     *ExportedReport   `json:"exportedReport,omitempty"`
 	Next       *ExportNext       `json:"exportNext,omitempty"` // the last line of a page, unless it is the last page
 }
 

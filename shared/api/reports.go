@@ -83,6 +83,8 @@ type ExperimentReport struct {
 	AsOf       Time   `json:"asOf"`
 	Job        string `json:"job"`
 	Definition string `json:"definition"`
+	// Months are those of which the engine keeps a report, such as 2026-11, the newest first.
+	Months []string `json:"months"`
 }
 
 // ReportArm is what the people of an arm did.

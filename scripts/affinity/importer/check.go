@@ -32,6 +32,8 @@ func checkEvents(lines []byte, rules event.Rules) api.ImportAnswer {
 			return fault.New(fault.Invalid, "Consents can only be imported with receipts=kept")
 		case exported.Links != nil:
 			return fault.New(fault.Invalid, "Links can only be imported with receipts=kept")
+		case exported.Report != nil:
+			return taken(nil, &answer.Reports)
 		case exported.Event == nil:
 			return export.Refusal(exported)
 		}

@@ -210,7 +210,8 @@ func (c *chunk) refuse(place int, reason string) {
 // tally counts the lines that were answered, but for the refused ones.
 func (c *chunk) tally() Tally {
 	n := c.counts
-	t := Tally{Imported: n.Accepted + n.UserDeletions + n.UserConsents + n.UserLinks - n.Present, Equal: n.Present}
+	imported := n.Accepted + n.UserDeletions + n.UserConsents + n.UserLinks + n.Reports - n.Present
+	t := Tally{Imported: imported, Equal: n.Present}
 	if c.failed {
 		return t
 	}

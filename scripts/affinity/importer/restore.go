@@ -132,10 +132,11 @@ func (d *dump) settings(ctx context.Context) (line, error) {
 	}
 }
 
-// isEvent reports whether a line is that of an event, a deletion, consents, or links.
+// isEvent reports whether a line is that of an event, a deletion, consents, links, or a report.
 func isEvent(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(`{"exportedEvent":`)) || bytes.HasPrefix(text, []byte(`{"exportedDeletion":`)) ||
-		isConsents(text) || bytes.HasPrefix(text, []byte(`{"exportedLinks":`))
+		isConsents(text) || bytes.HasPrefix(text, []byte(`{"exportedLinks":`)) ||
+		bytes.HasPrefix(text, []byte(`{"exportedReport":`))
 }
 
 // parse parses a line. The errors say what is wrong with it.

@@ -39,9 +39,9 @@ func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) er
 			lift, interval := "control", "-"
 			for _, l := range r.Lift {
 				if l.Arm == a.Name {
-					lift, interval = share(l.Relative), "-"
+					lift, interval = Share(l.Relative), "-"
 					if l.Low != nil && l.High != nil {
-						interval = share(l.Low) + " to " + share(l.High)
+						interval = Share(l.Low) + " to " + Share(l.High)
 					}
 				}
 			}
@@ -56,8 +56,8 @@ func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) er
 	return err
 }
 
-// share writes a relative difference in percent, - if there is none.
-func share(of *float64) string {
+// Share writes a relative difference in percent, - if there is none.
+func Share(of *float64) string {
 	if of == nil {
 		return "-"
 	}
@@ -71,100 +71,4 @@ func revenue(by map[string]float64) string {
 		parts = append(parts, strings.TrimSpace(strconv.FormatFloat(by[currency], 'f', 2, 64)+" "+currency))
 	}
 	return cmp.Or(strings.Join(parts, ", "), "0")
-}
-
-// The measures of a plot over days, in px.
-const (
-	seriesHeight = 320
-	seriesLeft   = 72
-	seriesRight  = 24
-	seriesTop    = 64
-	seriesBottom = 48
-)
-
-// armColors are those of the arms of a plot, in their order.
-var armColors = []string{"#1f6fb2", "#b2451f", "#3a8f3a", "#7a4fb2", "#8f7a1f"}
-
-// PlotSeries writes an SVG of the lift over the days of a report, with its intervals.
-func PlotSeries(out io.Writer, r api.ExperimentReport) error {
-	var p bytes.Buffer
-	days, first, last := dayNumbers(r)
-	low, high := -0.05, 0.05
-	for _, point := range r.Series {
-		for _, v := range []*float64{point.Relative, point.Low, point.High} {
-			if v != nil { // an interval of few people may be endless
-				low, high = min(low, max(*v, -1)), max(high, min(*v, 2))
-			}
-		}
-	}
-	step := tickStep(high - low)
-	low, high = step*math.Floor(low/step), step*math.Ceil(high/step)
-	x := func(day string) float64 {
-		return seriesLeft + float64(days[day]-first)/max(1, float64(last-first))*(plotWidth-seriesLeft-seriesRight)
-	}
-	y := func(v float64) float64 {
-		return seriesTop + (high-min(max(v, low), high))/(high-low)*(seriesHeight-seriesTop-seriesBottom)
-	}
-	fmt.Fprintf(&p, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
-		`font-family="sans-serif" font-size="13">`+"\n", plotWidth, seriesHeight, plotWidth, seriesHeight)
-	fmt.Fprintf(&p, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
-	over := "the control"
-	if len(r.Lift) > 0 {
-		over = r.Lift[0].Over
-	}
-	fmt.Fprintf(&p, `<text x="16" y="30" font-size="16" fill="#222">%s</text>`+"\n",
-		escaped(fmt.Sprintf("%s: %s per user over %s", r.Experiment, r.Metric, over)))
-	for v := low; v <= high+step/2; v += step {
-		fmt.Fprintf(&p, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#e4e4e4"/>`+"\n", seriesLeft, y(v),
-			plotWidth-seriesRight, y(v))
-		fmt.Fprintf(&p, `<text x="%d" y="%.1f" text-anchor="end" fill="#555">%s</text>`+"\n", seriesLeft-8, y(v)+4,
-			fmt.Sprintf("%+.0f %%", 100*v))
-	}
-	fmt.Fprintf(&p, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#888" stroke-dasharray="4 3"/>`+"\n", seriesLeft,
-		y(0), plotWidth-seriesRight, y(0))
-	for _, end := range []struct{ day, anchor string }{{r.From, "start"}, {r.To, "end"}} {
-		at := map[string]int{"start": seriesLeft, "end": plotWidth - seriesRight}[end.anchor]
-		fmt.Fprintf(&p, `<text x="%d" y="%d" text-anchor="%s" fill="#555">%s</text>`+"\n", at, seriesHeight-16, end.anchor,
-			escaped(end.day))
-	}
-	for i, l := range r.Lift {
-		plotArm(&p, r.Series, l.Arm, armColors[i%len(armColors)], x, y)
-		fmt.Fprintf(&p, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", seriesLeft+140*i, 50, armColors[i%len(armColors)],
-			escaped(shortened(l.Arm)))
-	}
-	p.WriteString("</svg>\n")
-	_, err := out.Write(p.Bytes())
-	return err
-}
-
-// plotArm draws an arm: a bar for each interval, and a line through the lifts.
-func plotArm(p *bytes.Buffer, series []api.ReportPoint, arm, color string, x func(string) float64,
-	y func(float64) float64) {
-	var line []string
-	for _, point := range series {
-		if point.Arm != arm || point.Relative == nil {
-			continue
-		}
-		at := x(point.Day)
-		if point.Low != nil && point.High != nil {
-			fmt.Fprintf(p, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-opacity="0.35" stroke-width="6"/>`+
-				"\n", at, y(*point.Low), at, y(*point.High), color)
-		}
-		fmt.Fprintf(p, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/>`+"\n", at, y(*point.Relative), color)
-		line = append(line, fmt.Sprintf("%.1f,%.1f", at, y(*point.Relative)))
-	}
-	fmt.Fprintf(p, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(line, " "), color)
-}
-
-// dayNumbers returns the numbers of the days of a report, and those of the first and the last one.
-func dayNumbers(r api.ExperimentReport) (of map[string]int64, first, last int64) {
-	of = map[string]int64{}
-	number := func(day string) int64 {
-		at, _ := time.Parse(time.DateOnly, day) // the engine writes days
-		return at.Unix() / (24 * 60 * 60)
-	}
-	for _, point := range r.Series {
-		of[point.Day] = number(point.Day)
-	}
-	return of, number(r.From), number(r.To)
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+
+	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
 // Lift is one line of a plot: a ratio with its interval.
@@ -35,7 +37,7 @@ func Plot(out io.Writer, title, axis string, lifts []Lift) error {
 	for _, l := range lifts {
 		highest = max(highest, l.High, l.Ratio)
 	}
-	step := tickStep(highest)
+	step := lift.TickStep(highest, plotTicks)
 	end := step * math.Ceil(highest/step)
 	x := func(ratio float64) float64 { return plotLeft + ratio/end*(plotWidth-plotLeft-plotRight) }
 	bottom := height - plotBottom
@@ -73,18 +75,6 @@ func Plot(out io.Writer, title, axis string, lifts []Lift) error {
 	p.WriteString("</svg>\n")
 	_, err := out.Write(p.Bytes())
 	return err
-}
-
-// tickStep returns a round distance between ticks.
-func tickStep(end float64) float64 {
-	rough := end / plotTicks
-	power := math.Pow(10, math.Floor(math.Log10(rough)))
-	for _, factor := range []float64{1, 2, 5, 10} {
-		if factor*power >= rough {
-			return factor * power
-		}
-	}
-	return 10 * power
 }
 
 func shortened(name string) string {

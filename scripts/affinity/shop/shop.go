@@ -76,6 +76,7 @@ const (
 	streamCatalog = iota + 1
 	streamHistory
 	streamLive
+	streamPages
 )
 
 func (s *Shop) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, stream)) }

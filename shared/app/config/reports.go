@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/affinityengine/affinity/shared/app/documents"
@@ -40,6 +42,24 @@ func (r Reports) Kept(ctx context.Context, appID, experiment, month string) (Kep
 	}
 	kept.AsOf = kept.AsOf.UTC()
 	return kept, nil
+}
+
+// All returns the reports of an app, by experiment, the latest one of each before those of months, the newest month
+// first. It returns ErrNotFound if the app does not exist.
+func (r Reports) All(ctx context.Context, appID string) ([]KeptReport, error) {
+	all, err := below[KeptReport](ctx, r.store, appID, documents.Query{Collection: "keptReports"})
+	if err != nil {
+		return nil, fmt.Errorf("list the reports of app %q: %w", appID, err)
+	}
+	for i := range all {
+		all[i].AsOf = all[i].AsOf.UTC()
+	}
+	latest := func(k KeptReport) int { return min(len(k.Month), 1) }
+	slices.SortFunc(all, func(a, b KeptReport) int {
+		return cmp.Or(cmp.Compare(a.Experiment, b.Experiment), cmp.Compare(latest(a), latest(b)),
+			cmp.Compare(b.Month, a.Month))
+	})
+	return all, nil
 }
 
 // Keep stores a report in place of an older one of its experiment and month. It returns ErrNotFound if the app does

@@ -116,7 +116,7 @@ func (s *Stack) openBase(ctx context.Context, o Options) (backend.Base, error) {
 	if err := s.settle(ctx, db.config, regions); err != nil {
 		return backend.Base{}, err
 	}
-	now, ttl := clock(o.Now), cmp.Or(o.ConfigTTL, config.TTL)
+	now, ttl := o.clock(), cmp.Or(o.ConfigTTL, config.TTL)
 	if len(regions) == 0 {
 		s.onClose(stores[""].Close)
 		b := backend.New(o.Log, now, stores[""], db.config, ttl)

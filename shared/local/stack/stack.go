@@ -73,6 +73,8 @@ type Options struct {
 	Apps []App
 	// Now is where the engine's clock starts. Zero: the real time.
 	Now time.Time
+	// Clock is the engine's clock in place of one that starts at Now, for simulations. Nil: Now counts.
+	Clock func() time.Time
 	// RetentionDays of the apps, 0 for no limit.
 	RetentionDays int
 	// Layout is the layout of the log of an app that is created. Zero:
@@ -346,12 +348,15 @@ func address(addr string) string {
 	return addr
 }
 
-func clock(start time.Time) func() time.Time {
-	if start.IsZero() {
+func (o Options) clock() func() time.Time {
+	if o.Clock != nil {
+		return o.Clock
+	}
+	if o.Now.IsZero() {
 		return time.Now
 	}
 	began := time.Now()
-	return func() time.Time { return start.Add(time.Since(began)) }
+	return func() time.Time { return o.Now.Add(time.Since(began)) }
 }
 
 // createApps creates the apps and their keys. An app that exists in an emulator

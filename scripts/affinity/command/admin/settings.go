@@ -74,6 +74,9 @@ func printSettings(t *command.Tool, a api.AppSettings) error {
 	if a.Holdout != nil {
 		line("held out", fmt.Sprintf("%s of the users, by the seed %s", percent(a.Holdout.Share), a.Holdout.Seed))
 	}
+	if a.Experiment != "" {
+		line("experiment", a.Experiment)
+	}
 	line("strategy version", a.StrategyVersion)
 	line("names of track calls", cmp.Or(names(a.TrackNames), "none"))
 	limited("events per second", "eventsPerSecond", a.Limits.EventsPerSecond)

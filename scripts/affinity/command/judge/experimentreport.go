@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/affinityengine/affinity/scripts/affinity/render"
 	"github.com/affinityengine/affinity/shared/api"
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/judge/lift"
 )
 
 // reportOptions are the flags of a report.
@@ -75,11 +75,7 @@ func report(ctx context.Context, t *command.Tool, c *client.Client, name string,
 		return fmt.Errorf("read the report of %s: %w", cli.Printable(name), err)
 	}
 	if o.plot != "" {
-		var svg bytes.Buffer
-		if err := render.PlotSeries(&svg, r); err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.plot, svg.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(o.plot, lift.PlotFile(r), 0o644); err != nil {
 			return fmt.Errorf("write the plot: %w", err)
 		}
 	}

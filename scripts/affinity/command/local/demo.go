@@ -100,7 +100,7 @@ func Demo(t *command.Tool, start Starter) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.AddCommand(demoMoveCommand(t, start))
+	cmd.AddCommand(demoMoveCommand(t, start), demoExperimentCommand(t, start))
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "seed of the shop: the same seed gives the same shop")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the shop is there instead of serving")
 	cmd.Flags().BoolVar(&o.tour, "tour", false, "print profiles, a page and a search for two of the shop's visitors")

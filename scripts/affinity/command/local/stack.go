@@ -15,6 +15,7 @@ const demoKey = stack.DemoKey
 type RunningStack interface {
 	URL() string                        // base URL of the public functions
 	ConsoleLink(app, key string) string // opens the console once, within ten minutes
+	Idle(context.Context) error         // waits until every accepted event counts
 	Close() error                       // finishes the work under way and ends the engine
 }
 
@@ -36,7 +37,7 @@ func StartStack(ctx context.Context, o Options) (RunningStack, error) {
 		identity = config.Identity{Mode: config.IdentityLink, Lookback: config.DefaultLookback, Since: config.Stamp(o.Now)}
 	}
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: o.Addr, Apps: apps, Now: o.Now, RetentionDays: o.RetentionDays, Layout: o.Layout,
+		Addr: o.Addr, Apps: apps, Now: o.Now, Clock: o.Clock, RetentionDays: o.RetentionDays, Layout: o.Layout,
 		Identity: identity,
 		Archive:  o.Archive, Warehouse: o.Warehouse,
 		Data: o.Data, Sync: o.Sync, KeepRetention: o.Data != "" && o.KeepRetention,

@@ -31,29 +31,30 @@ import (
 
 // Options is how a local stack is started.
 type Options struct {
-	Addr          string        // host:port of the public functions
-	Origins       []string      // of web pages of other machines that may call an engine on loopback
-	Apps          []App         // created with all permissions if they do not exist
-	Now           time.Time     // where the engine's clock starts; zero: the machine's clock
-	RetentionDays int           // of the apps; 0: no limit
-	Layout        schema.Layout // of the log of created apps
-	Links         bool          // created apps link the tokens of a person
-	Archive       string        // folder for files of accepted events; empty: none
-	Warehouse     string        // folder for rows for analysts; empty: none
-	Data          string        // folder in which everything outlives the process; empty: all is in memory
-	Sync          bool          // answers wait until what they stand for is on the disk of Data
-	KeepRetention bool          // of apps that exist in Data
-	Operator      string        // the operator's token
-	MadeOperator  bool          // the token is not the environment's
-	Regions       []string      // in which apps may live
-	Tables        []string      // sets of tables for isolated apps
-	RequestLimit  time.Duration // how long a request or a task may take; 0: as deployed, with regions half a minute
-	PackWindow    time.Duration // how long ingest waits for more requests of an app; 0: as deployed
-	Hosts         auth.Hosts    // which app each host serves; other hosts are refused if there are some
-	Forwarded     int           // how many proxies append to X-Forwarded-For
-	TLS           *tls.Config   // of the public address; nil: plain HTTP
-	Admin         string        // the operators' address; empty: the public one
-	Backups       stack.Backups // that the engine makes of Data itself
+	Addr          string           // host:port of the public functions
+	Origins       []string         // of web pages of other machines that may call an engine on loopback
+	Apps          []App            // created with all permissions if they do not exist
+	Now           time.Time        // where the engine's clock starts; zero: the machine's clock
+	Clock         func() time.Time // in place of one that starts at Now
+	RetentionDays int              // of the apps; 0: no limit
+	Layout        schema.Layout    // of the log of created apps
+	Links         bool             // created apps link the tokens of a person
+	Archive       string           // folder for files of accepted events; empty: none
+	Warehouse     string           // folder for rows for analysts; empty: none
+	Data          string           // folder in which everything outlives the process; empty: all is in memory
+	Sync          bool             // answers wait until what they stand for is on the disk of Data
+	KeepRetention bool             // of apps that exist in Data
+	Operator      string           // the operator's token
+	MadeOperator  bool             // the token is not the environment's
+	Regions       []string         // in which apps may live
+	Tables        []string         // sets of tables for isolated apps
+	RequestLimit  time.Duration    // how long a request or a task may take; 0: as deployed, with regions half a minute
+	PackWindow    time.Duration    // how long ingest waits for more requests of an app; 0: as deployed
+	Hosts         auth.Hosts       // which app each host serves; other hosts are refused if there are some
+	Forwarded     int              // how many proxies append to X-Forwarded-For
+	TLS           *tls.Config      // of the public address; nil: plain HTTP
+	Admin         string           // the operators' address; empty: the public one
+	Backups       stack.Backups    // that the engine makes of Data itself
 	Log           *slog.Logger
 }
 

@@ -93,6 +93,9 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		fmt.Fprintf(t.Out, "restored %s\n", cli.Count(n, "line")+" of consents")
 	}
 	restoredLinks(t, done)
+	if n := a.Reports; n > 0 {
+		fmt.Fprintf(t.Out, "restored %s of experiments\n", cli.Count(n, "report"))
+	}
 	fmt.Fprintln(t.Out, tallied(im, "line", "that the log has, or with the objectID of another line"))
 	if a.Accepted > 0 {
 		ended, err := ending{tool: t, client: c, noWait: o.noWait}.follow(ctx)
@@ -107,7 +110,8 @@ func restoreDump(ctx context.Context, t *command.Tool, c *client.Client, o resto
 		fmt.Fprintf(t.Err, "%s could not be read when the dump was made\n", cli.Count(done.Missing, "event"))
 	}
 	if !done.Complete {
-		return fmt.Errorf("%s is no complete dump: run `affinity dump --out` again with the file, and then restore it", o.path)
+		return fmt.Errorf("%s is no complete dump: run `affinity dump --out` again with the file, and then restore it",
+			o.path)
 	}
 	if err := im.BadLines(); err != nil {
 		return cli.WithCode(err, command.ExitLines)

@@ -103,7 +103,14 @@ func (h *harness) half(days int) experiment.Experiment {
 // apply sends events.
 func (h *harness) apply(all ...logged) {
 	h.T.Helper()
-	var events []store.LogEvent
+	_, err := h.engine.Apply(h.T.Context(), h.app(), h.events(all...))
+	must.Succeed(h.T, err)
+	h.log = append(h.log, all...)
+}
+
+// events are those of the log.
+func (h *harness) events(all ...logged) (events []store.LogEvent) {
+	h.T.Helper()
 	for _, l := range all {
 		h.n++
 		text := map[string]any{"eventType": l.typ, "eventName": "Did", "userToken": l.user, "timestamp": l.at.UnixMilli(), "objectIDs": []string{"o1"}}
@@ -117,9 +124,7 @@ func (h *harness) apply(all ...logged) {
 			Index: "products", ObjectIDs: []string{"o1"}, Known: l.known, Strong: true, Receipt: h.Now.UnixMilli(),
 			Original: schema.Original{ReceivedAt: h.Now.UnixMilli(), Index: "products", Event: body}.Append(nil)})
 	}
-	_, err := h.engine.Apply(h.T.Context(), h.app(), events)
-	must.Succeed(h.T, err)
-	h.log = append(h.log, all...)
+	return events
 }
 
 // some sends random events of some users in the last days.
