@@ -21,9 +21,9 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 			return httpapi.Errorf(http.StatusUnprocessableEntity, "month must be a month like 2026-11")
 		}
 	}
-	if p := q.Get("population"); p != "" && p != "active" {
-		return httpapi.Errorf(http.StatusUnprocessableEntity,
-			"population must be active: the engine does not keep who has seen an arm")
+	exposed := q.Get("population") == "exposed"
+	if q.Has("population") && !exposed && q.Get("population") != "active" {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "population must be active or exposed")
 	}
 	kept, err := config.ReportsOf(h.Config).Kept(r.Context(), app, name, month)
 	switch {
@@ -39,12 +39,16 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 	var body struct {
 		Metric  string                          `json:"metric"`
 		Reports map[string]api.ExperimentReport `json:"reports"`
+		Exposed map[string]api.ExperimentReport `json:"exposed"`
 	}
 	if err := json.Unmarshal([]byte(kept.Body), &body); err != nil {
 		return fmt.Errorf("decode the report of experiment %q: %w", name, err)
 	}
 	if q.Has("metric") {
 		body.Metric = q.Get("metric")
+	}
+	if exposed {
+		body.Reports = body.Exposed
 	}
 	answer, ok := body.Reports[body.Metric]
 	if !ok {
