@@ -16,7 +16,7 @@ var (
 )
 
 // TestLinks follows every relative link in the Markdown files of the repository,
-// to the file and to the heading.
+// to the file and to the heading. The README of a folder is one screen.
 func TestLinks(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
@@ -33,6 +33,9 @@ func TestLinks(t *testing.T) {
 		if filepath.Ext(path) == ".md" {
 			files++
 			checkLinks(t, path)
+		}
+		if info, err := entry.Info(); err != nil || entry.Name() == "README.md" && info.Size() > 10<<10 {
+			t.Errorf("%s may have 10,240 bytes: what is long is a page of functions/docs, by theme (%v)", path, err)
 		}
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the picture in README.md")
+var rewrite = flag.Bool("rewrite", false, "write the picture in design/architecture.md")
 
 // rooms are the folders directly under shared/, and those beside it, with what they hold. A
 // room imports only rooms above its own line. The packages of layers are in the same order.
@@ -136,18 +136,21 @@ func picture(imports map[string][]string) string {
 	return b.String()
 }
 
-// README.md shows the floors as they are.
+// architecture is the page that shows the floors.
+const architecture = "../functions/docs/design/architecture.md"
+
+// The page of the architecture shows the floors as they are.
 func TestPicture(t *testing.T) {
 	const begin, end = "<!-- the floors, by go test ./shared -rewrite -->\n", "<!-- end of the floors -->\n"
-	text := read(t, "README.md")
+	text := read(t, architecture)
 	before, rest, found := strings.Cut(text, begin)
 	drawn, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("README.md has no lines %q and %q", begin, end)
+		t.Fatalf("architecture.md has no lines %q and %q", begin, end)
 	}
 	want := picture(arrows(list(t)))
 	if *rewrite {
-		if err := os.WriteFile("README.md", []byte(before+begin+want+end+after), 0o644); err != nil {
+		if err := os.WriteFile(architecture, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -3,7 +3,7 @@ locals {
   # Nothing else is granted. Whether a function may enqueue tasks follows from its variables.
   # console makes the requests of the other public functions in its process: it may do what they
   # may together, but decrypt no parents of secured keys. worker deletes all that a deleted app
-  # has. README.md has the same as a table.
+  # has. functions/docs/operate/access.md has the same as a table.
   access = { for f in local.deployment.functions : f.name => merge(f.access, {
     writes = contains(f.access.writes, "*") ? local.all_tables : f.access.writes
   }) }

@@ -9,14 +9,14 @@ import (
 	"github.com/affinityengine/affinity/terraform"
 )
 
-// TestAccessTable compares README.md's table of what each account may with functions.json, from
+// TestAccessTable compares the table of operate/access.md with functions.json, from
 // which Terraform makes the grants.
 func TestAccessTable(t *testing.T) {
 	deployment, err := terraform.ReadDeployment()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../functions/docs/operate/access.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestAccessTable(t *testing.T) {
 			row += cell + " |"
 		}
 		if !strings.Contains(string(text), "\n"+row+"\n") {
-			t.Errorf("README.md lacks the row\n%s", row)
+			t.Errorf("operate/access.md lacks the row\n%s", row)
 		}
 	}
 }

@@ -82,7 +82,7 @@ resource "terraform_data" "losses" {
   lifecycle {
     precondition {
       condition     = length(local.lost_texts) == 0
-      error_message = "This apply would lose data that the last one kept. Nothing was changed.\n${join("\n", [for text in local.lost_texts : "  ${text}."])}\nPut the lost line or the larger value back.${length(local.allowable) == 0 ? "" : " If you mean the loss, plan and apply once with -var 'allow_loss=${jsonencode(local.allowable)}'."} See \"What a smaller value deletes\" in terraform/README.md."
+      error_message = "This apply would lose data that the last one kept. Nothing was changed.\n${join("\n", [for text in local.lost_texts : "  ${text}."])}\nPut the lost line or the larger value back.${length(local.allowable) == 0 ? "" : " If you mean the loss, plan and apply once with -var 'allow_loss=${jsonencode(local.allowable)}'."} See \"What a smaller value deletes\" in functions/docs/operate/deploy.md."
     }
 
     # A name that stays would allow the next loss, which nobody has seen.

@@ -173,7 +173,7 @@ module "processing" {
 }
 
 variable "location_secret" {
-  description = "Id of the secret of Secret Manager under which the keys of locations hold a hash of each user, in apps whose users live in several regions. Its first version counts, and must never change: README.md. Empty, the default: no app can have such users."
+  description = "Id of the secret of Secret Manager under which the keys of locations hold a hash of each user, in apps whose users live in several regions. Its first version counts, and must never change: functions/docs/operate/data-regions.md. Empty, the default: no app can have such users."
   type        = string
   default     = ""
   nullable    = false

@@ -18,10 +18,10 @@ var (
 	grantable      = regexp.MustCompile(`'roles/[\w.]+'`)
 )
 
-// TestRolesOfTheDeployer compares the roles of DEPLOYER.md with the resources of the
+// TestRolesOfTheDeployer compares the roles of functions/docs/operate/deployer.md with the resources of the
 // configuration, and with the commands that grant the roles.
 func TestRolesOfTheDeployer(t *testing.T) {
-	text, err := os.ReadFile("DEPLOYER.md")
+	text, err := os.ReadFile("../functions/docs/operate/deployer.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,18 +51,18 @@ func TestRolesOfTheDeployer(t *testing.T) {
 				}
 			}
 			if !used {
-				t.Errorf("DEPLOYER.md has roles for %s%s, of which the configuration has none", p[1], p[2])
+				t.Errorf("operate/deployer.md has roles for %s%s, of which the configuration has none", p[1], p[2])
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		if !types[name] {
-			t.Errorf("no role of DEPLOYER.md is for %s", name)
+			t.Errorf("no role of operate/deployer.md is for %s", name)
 		}
 	}
 	loop := grantedInLoop.FindStringSubmatch(string(text))
 	if loop == nil {
-		t.Fatal("DEPLOYER.md has no loop that grants the roles")
+		t.Fatal("operate/deployer.md has no loop that grants the roles")
 	}
 	in := strings.Fields(strings.ReplaceAll(loop[1], "\\\n", " "))
 	slices.Sort(in)

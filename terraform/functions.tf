@@ -208,7 +208,7 @@ variable "public_access" {
 }
 
 variable "traffic" {
-  description = "For services that do not give all requests to their newest revision: the percentage that it gets, and the earlier revision that gets the others. By the keys of the output canary, which prints this variable for all services. README.md, \"Upgrade and rollback\"."
+  description = "For services that do not give all requests to their newest revision: the percentage that it gets, and the earlier revision that gets the others. By the keys of the output canary, which prints this variable for all services. See functions/docs/operate/upgrade.md."
   type = map(object({
     latest   = number
     revision = optional(string)

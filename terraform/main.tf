@@ -48,7 +48,7 @@ resource "terraform_data" "project" {
   lifecycle {
     precondition {
       condition     = alltrue([for s in values(google_project_service.this) : s.project == var.project_id])
-      error_message = "This state belongs to project ${join(", ", setsubtract([for s in values(google_project_service.this) : s.project], [var.project_id]))}, but project_id is ${var.project_id}. Nothing was changed. Use the state of ${var.project_id}: run `terraform init -reconfigure -backend-config=environments/ENV.backend` with the backend file of that environment, then plan again with its tfvars file. See \"One state for each project\" in terraform/README.md."
+      error_message = "This state belongs to project ${join(", ", setsubtract([for s in values(google_project_service.this) : s.project], [var.project_id]))}, but project_id is ${var.project_id}. Nothing was changed. Use the state of ${var.project_id}: run `terraform init -reconfigure -backend-config=environments/ENV.backend` with the backend file of that environment, then plan again with its tfvars file. See \"One state for each project\" in functions/docs/operate/deploy.md."
     }
   }
 }

@@ -45,7 +45,7 @@ resource "terraform_data" "release" {
 
     precondition {
       condition     = local.release == null || var.release != null || length(local.releases_before) == 0 || local.releases_before == [local.release]
-      error_message = "The last apply was of ${join(" and ", local.releases_before)}, and the zips in ${coalesce(var.source_dir, "-")} are of ${coalesce(local.release, "-")}: this apply would deploy other functions. Nothing was changed. To change settings only, run `go run ./scripts/package --commit ${try(local.releases_before[0], "-")}` and plan again. To deploy ${coalesce(local.release, "-")}, plan with -var release=${coalesce(local.release, "-")}. See \"Upgrade and rollback\" in terraform/README.md."
+      error_message = "The last apply was of ${join(" and ", local.releases_before)}, and the zips in ${coalesce(var.source_dir, "-")} are of ${coalesce(local.release, "-")}: this apply would deploy other functions. Nothing was changed. To change settings only, run `go run ./scripts/package --commit ${try(local.releases_before[0], "-")}` and plan again. To deploy ${coalesce(local.release, "-")}, plan with -var release=${coalesce(local.release, "-")}. See functions/docs/operate/upgrade.md."
     }
   }
 }

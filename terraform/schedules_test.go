@@ -38,8 +38,8 @@ func TestEveryScheduleHasAlertAndPause(t *testing.T) {
 		t.Fatalf("%s has jobs that this test does not read: %q of %q", file, jobs, prefix)
 	}
 	for where, form := range map[string]string{
-		"modules/monitoring/alerts.tf": read("modules/monitoring/alerts.tf", `labels\.job_id=~\\"([^"\\]+)\\"`)[0],
-		"FAILOVER.md":                  read("FAILOVER.md", `scheduler jobs list .*grep -E '([^']+)'`)[0],
+		"modules/monitoring/alerts.tf":       read("modules/monitoring/alerts.tf", `labels\.job_id=~\\"([^"\\]+)\\"`)[0],
+		"functions/docs/operate/failover.md": read("../functions/docs/operate/failover.md", `scheduler jobs list .*grep -E '([^']+)'`)[0],
 	} {
 		for _, job := range jobs {
 			if !regexp.MustCompile(form).MatchString(job) {

@@ -1,4 +1,5 @@
-# Where functions send traces and metrics besides Google's own, see README.md.
+# Where functions send traces and metrics besides Google's own, see
+# functions/docs/operate/logs-and-metrics.md.
 variable "telemetry" {
   description = "OpenTelemetry's variables of all functions by name, such as OTEL_EXPORTER_OTLP_ENDPOINT, and the id of a secret of the project that holds OTEL_EXPORTER_OTLP_HEADERS. Default: functions export nothing."
   type = object({

@@ -164,7 +164,7 @@ variable "clusters" {
 }
 
 variable "primary_cluster" {
-  description = "Cluster that the engine writes to. May be null if there is only one cluster. Changing it is a failover: follow FAILOVER.md."
+  description = "Cluster that the engine writes to. May be null if there is only one cluster. Changing it is a failover: follow functions/docs/operate/failover.md."
   type        = string
   default     = null
 
@@ -182,21 +182,21 @@ variable "primary_cluster" {
 }
 
 variable "bigtable_instance" {
-  description = "Name of the Bigtable instance. Change it only to restore a backup, as RESTORE.md says: another name is another instance, without the data."
+  description = "Name of the Bigtable instance. Change it only to restore a backup, as functions/docs/operate/restore.md says: another name is another instance, without the data."
   type        = string
   default     = "affinity"
   nullable    = false
 }
 
 variable "firestore_database" {
-  description = "Name of the Firestore database that holds the configuration. Change it only to restore a backup, as RESTORE.md says: another name is another database, without the data."
+  description = "Name of the Firestore database that holds the configuration. Change it only to restore a backup, as functions/docs/operate/restore.md says: another name is another database, without the data."
   type        = string
   default     = "affinity"
   nullable    = false
 }
 
 variable "firestore_keys_database" {
-  description = "Name of the Firestore database that holds the apps' keys. Change it only to restore a backup, as RESTORE.md says."
+  description = "Name of the Firestore database that holds the apps' keys. Change it only to restore a backup, as functions/docs/operate/restore.md says."
   type        = string
   default     = "affinity-keys"
   nullable    = false
@@ -299,7 +299,7 @@ variable "generation" {
 }
 
 variable "backup_days" {
-  description = "Number of days that daily backups of Firestore and of each Bigtable table are kept. 0: no backups. RESTORE.md says how to restore them."
+  description = "Number of days that daily backups of Firestore and of each Bigtable table are kept. 0: no backups. functions/docs/operate/restore.md says how to restore them."
   type        = number
   default     = 0
   nullable    = false
@@ -330,7 +330,7 @@ variable "release" {
 }
 
 variable "functions" {
-  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. billing = \"instances\" has a function billed by the instances that exist, without a fee for requests, which is cheaper from about ten requests a second on (COSTS.md). A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
+  description = "Sizes of functions that differ from sizes.tf, by name, such as { profiles = { min_instances = 2 } }. billing = \"instances\" has a function billed by the instances that exist, without a fee for requests, which is cheaper from about ten requests a second on (functions/docs/operate/costs.md). A function ends a request itself after the timeout of sizes.tf, so a longer timeout_seconds changes nothing. A dedicated customer's functions have the same sizes, unless they are named, such as process-acme."
   type = map(object({
     min_instances   = optional(number)
     max_instances   = optional(number)
@@ -371,7 +371,7 @@ variable "run_quota" {
 
   validation {
     condition     = local.run_total.cpu <= var.run_quota.cpu && local.run_total.memory_gib <= var.run_quota.memory_gib
-    error_message = "At their maximum the functions need ${local.run_total.cpu} vCPU and ${local.run_total.memory_gib} GiB, but Cloud Run's quota of this project in ${var.region} is ${var.run_quota.cpu} vCPU and ${var.run_quota.memory_gib} GiB (run_quota). Lower max_instances in functions or customers, or ask for more quota and then set run_quota: see \"Quotas to ask for before production\" in terraform/README.md. vCPU of each function: ${join(", ", [for key, m in local.run_maximum : "${key} ${m.cpu}"])}."
+    error_message = "At their maximum the functions need ${local.run_total.cpu} vCPU and ${local.run_total.memory_gib} GiB, but Cloud Run's quota of this project in ${var.region} is ${var.run_quota.cpu} vCPU and ${var.run_quota.memory_gib} GiB (run_quota). Lower max_instances in functions or customers, or ask for more quota and then set run_quota: see \"Quotas to ask for before production\" in functions/docs/operate/deploy.md. vCPU of each function: ${join(", ", [for key, m in local.run_maximum : "${key} ${m.cpu}"])}."
   }
 }
 
@@ -466,7 +466,7 @@ variable "alert_thresholds" {
 }
 
 variable "pack_window_ms" {
-  description = "For how many milliseconds a request with events may wait for others of its app, so that they share a message to process: 0 to 500. A request waits only if another one came within the window before it. A longer window costs less where an app sends many requests a second (COSTS.md, \"Larger messages\"), and adds as much to the answer and until the events count. 0: each request is a message of its own."
+  description = "For how many milliseconds a request with events may wait for others of its app, so that they share a message to process: 0 to 500. A request waits only if another one came within the window before it. A longer window costs less where an app sends many requests a second (functions/docs/operate/costs.md, \"Larger messages\"), and adds as much to the answer and until the events count. 0: each request is a message of its own."
   type        = number
   default     = 5
   nullable    = false

@@ -94,7 +94,7 @@ func TestSimulatorFragment(t *testing.T) {
 		"algolia": "optionalFilters", "elasticsearch": "function_score", "opensearch": "function_score", "typesense": "sort_by", "postgres": "expression",
 		"minisearch": "impact",
 	} {
-		s.inOrder(s.post(true, "user", "ann", "index", "products", "ids", simIDs, "engine", engine), "shared/rank/boost/engines/"+engine+".md", "&#34;"+key)
+		s.inOrder(s.post(true, "user", "ann", "index", "products", "ids", simIDs, "engine", engine), "/docs/guides/engines/"+engine, "&#34;"+key)
 	}
 	// Without statistics the engine does not know which values a catalog holds.
 	s.inOrder(s.post(true, "user", "ann", "index", "products", "ids", simIDs, "engine", "prompt"), "Nothing of the profile can be said", "left out of the query, and why", "brand:Zeta")

@@ -13,7 +13,7 @@ type boostEngine struct {
 }
 
 // boostEngines are in the order of the tabs. Where says what to do with the query, as the page of
-// the engine in shared/rank/boost/engines does in detail.
+// the engine in functions/docs/guides/engines does in detail.
 var boostEngines = []boostEngine{
 	{"algolia", "Algolia", "Put these parameters beside the others of a search."},
 	{"elasticsearch", "Elasticsearch", "Wrap your query: it goes into query.function_score.query of this body."},

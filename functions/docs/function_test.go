@@ -26,7 +26,7 @@ func TestDocsNeedNoKey(t *testing.T) {
 		{"GET", "/unknown", 404, "application/json"},
 	} {
 		w := httptest.NewRecorder()
-		docs.New(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
+		functions[docs.ForClients].ServeHTTP(w, httptest.NewRequest(test.method, test.path, nil))
 		if got := w.Header().Get("Content-Type"); w.Code != test.status || !strings.HasPrefix(got, test.contentType) {
 			t.Errorf("%s %s: %d %s, want %d %s", test.method, test.path, w.Code, got, test.status, test.contentType)
 		}
@@ -41,7 +41,7 @@ func TestHealthNamesTheRelease(t *testing.T) {
 	for _, release := range []string{"", "0a1b2c"} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/health", nil)
 		r.Header.Set(api.ReleaseHeader, release)
-		docs.New(slog.New(slog.DiscardHandler)).ServeHTTP(w, r)
+		docs.New(slog.New(slog.DiscardHandler), docs.ForClients).ServeHTTP(w, r)
 		var got api.Health
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatal(err)

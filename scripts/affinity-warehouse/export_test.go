@@ -168,7 +168,7 @@ func TestExportAgreesWithDump(t *testing.T) {
 		t.Errorf("the condition of the segment is %s", text)
 	}
 	// The query of the guide is one that DuckDB takes.
-	guide, err := os.ReadFile("../guides/warehouse.md")
+	guide, err := os.ReadFile("../../functions/docs/guides/warehouse.md")
 	must.Succeed(t, err)
 	_, query, _ := strings.Cut(string(guide), "```sql\n")
 	query, _, _ = strings.Cut(query, "```")

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/affinityengine/affinity/scripts/affinity/cli"
+	programs "github.com/affinityengine/affinity/shared/local/must"
 )
 
 // In a checkout `affinity bench` builds the benchmarks and runs them, from any
 // directory of it, with all arguments and their exit code.
 func TestBenchInCheckout(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short builds no program")
-	}
+	programs.Start(t, programs.Builds)
 	t.Chdir("shop")
 	affinity(t, "", "bench", "read", "--reads", "0").
 		wants(t, cli.ExitUsage, "--reads 0", "Run 'affinity bench read --help' for its usage.")

@@ -17,7 +17,7 @@ import (
 // TestGuidesWebPage runs the commands of the guide for web pages, opens the pages that they write
 // in Chromium, and clicks.
 func TestGuidesWebPage(t *testing.T) {
-	g := runGuide(t, "../guides/web-page.md", "")
+	g := runGuide(t, "../../functions/docs/guides/web-page.md", "")
 	t.Run("browser", func(t *testing.T) {
 		browser := chromium.Open(t, "")
 		pages := httptest.NewServer(http.FileServer(http.Dir(g.shell.Dir)))
@@ -47,7 +47,7 @@ func TestGuidesWebPage(t *testing.T) {
 
 // TestGuidesConsent opens the preference page of its guide in Chromium, and switches a purpose off and on.
 func TestGuidesConsent(t *testing.T) {
-	g := runGuide(t, "../guides/consent.md", "")
+	g := runGuide(t, "../../functions/docs/guides/consent.md", "")
 	t.Run("browser", func(t *testing.T) {
 		pages := httptest.NewServer(http.FileServer(http.Dir(g.shell.Dir)))
 		defer pages.Close()

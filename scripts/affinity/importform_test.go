@@ -84,7 +84,7 @@ func TestOddRowDoesNotShiftTheOthers(t *testing.T) {
 func TestTimeFormsAreShown(t *testing.T) {
 	help := affinity(t, "", "import", "--help")
 	help.wants(t, cli.ExitOK, "A time without a zone is UTC")
-	page, err := os.ReadFile("../../functions/README.md")
+	page, err := os.ReadFile("../../functions/docs/reference/import.md")
 	must(t, err)
 	table := "| form | such as |\n|---|---|\n"
 	for _, form := range event.TimeForms {
@@ -94,7 +94,7 @@ func TestTimeFormsAreShown(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(page), table+"\n") {
-		t.Errorf("functions/README.md lacks the table\n%s", table)
+		t.Errorf("reference/import.md lacks the table\n%s", table)
 	}
 }
 

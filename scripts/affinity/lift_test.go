@@ -53,7 +53,7 @@ func TestTryLeadsWithTheSmallerLift(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s.json")
 	args := append([]string{"try", "--objects", f.objects, "--out", out, "--trials", "12", "--map", "userToken=Kunde,objectIDs=Artikel,timestamp=Zeit,eventName=Aktion", "--event", "Ansicht=view"}, f.events)
 	r := affinity(t, "", args...)
-	r.wants(t, 0, "On your data: ", "within Warengruppe, ", "in the whole catalog, ", api.LiftLimits[0], api.LiftLimits[1], api.LiftLimits[2], "scripts/guides/lift.md")
+	r.wants(t, 0, "On your data: ", "within Warengruppe, ", "in the whole catalog, ", api.LiftLimits[0], api.LiftLimits[1], api.LiftLimits[2], "functions/docs/guides/lift.md")
 	lifts := linesWith(r.out, "over showing everybody")
 	if len(lifts) != 2 || !strings.HasPrefix(lifts[0], "On your data: ") || !strings.Contains(lifts[0], " within Warengruppe") || !strings.Contains(lifts[1], " in the whole catalog") {
 		t.Errorf("lifts are %q", lifts)

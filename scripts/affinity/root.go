@@ -37,6 +37,10 @@ type program struct {
 
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newProgram(stdin, stdout, stderr).run(ctx, args)
+}
+
+func newProgram(stdin io.Reader, stdout, stderr io.Writer) *program {
 	t := &command.Tool{
 		In: stdin, Out: stdout, Err: stderr,
 		Retry:      client.Retry{Total: 2 * time.Minute},
@@ -45,8 +49,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if folder, err := os.UserConfigDir(); err == nil {
 		t.Contexts = contexts.New(filepath.Join(folder, "affinity"))
 	}
-	p := &program{Tool: t, start: local.StartStack, open: admin.Deployed()}
-	return p.run(ctx, args)
+	return &program{Tool: t, start: local.StartStack, open: admin.Deployed()}
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
@@ -101,7 +104,7 @@ func addGroups(root *cobra.Command, p *program) {
 	}{
 		{"run", "Run an engine:", []*cobra.Command{
 			local.Demo(t, p.start), local.Up(t, p.start), local.Serve(t, p.start), local.Doctor(t), local.Healthy(t),
-			local.Data(t), local.Backup(t), contextCommand(t), versionCommand(t),
+			local.Data(t), local.Backup(t), contextCommand(t), docsCommand(t), versionCommand(t),
 		}},
 		{"data", "Data in and out:", []*cobra.Command{
 			events.Command(t), transfer.Import(t), transfer.Catalog(t), transfer.Index(t), transfer.WordPress(t),
@@ -137,7 +140,7 @@ func speaks(cmd *cobra.Command) bool {
 		cmd = cmd.Parent()
 	}
 	switch cmd.Name() {
-	case "up", "serve", "demo", "data", "context", "plan", "version", "bench", "completion", "help",
+	case "up", "serve", "demo", "data", "context", "docs", "plan", "version", "bench", "completion", "help",
 		"__complete", "__completeNoDesc":
 		return false
 	}

@@ -109,7 +109,7 @@ var commands = []benchmark{{
 		"  history                      the engine's packed histories, which exist beside either log\n" +
 		"Scenarios: few, some, many and most have 2, 25, 250 and 2500 users with a growing number of events; shape has a\n" +
 		"growing number of users with 500 events each. --out writes results.csv and a plot of each scenario,\n" +
-		"SCENARIO.svg, to a directory; without it no file is written. scripts/bench/SCHEMAS.md explains the results.",
+		"SCENARIO.svg, to a directory; without it no file is written. functions/docs/design/schemas.md explains the results.",
 	example: "  affinity bench schemas --out bench-schemas\n" +
 		"  affinity bench schemas --scenarios shape --counts 10000 --repeat 1\n" +
 		"  affinity bench schemas --scenarios few,most --schemas narrow-json,history --scale 10",

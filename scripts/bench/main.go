@@ -1,6 +1,7 @@
 // Command bench measures the engine: recomputes, the schemas of the log, the
 // backfill of a migration, memory, and reads that compute. `affinity bench` runs
-// it. README.md and SCHEMAS.md explain the methods and hold results.
+// it. benchmarks.md and schemas.md of functions/docs/design explain the methods and hold
+// results.
 //
 // It is separate from the affinity command because it links libraries for plots
 // and fonts, which an operator does not need. It keeps nothing: all data is made
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Short:       "Measure recomputes, schemas of the log, reads and rankings on this machine",
 		Long: "Measure the engine's own code on an in-process Bigtable. It runs in a process of its own, so that the\n" +
 			"measured processor time is the client's alone. No engine needs to run.\n" +
-			"scripts/bench/README.md explains the method.",
+			"functions/docs/design/benchmarks.md explains the method.",
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	for _, c := range commands {

@@ -103,7 +103,7 @@ func TestJavaScriptClients(t *testing.T) {
 
 // The documentation shows the modules that the tests run.
 func TestModulesAreShown(t *testing.T) {
-	for name, page := range map[string]string{"both.mjs": "../guides/algolia.md", "segmentpage.mjs": "../../functions/README.md", "rudderpage.mjs": "../../functions/README.md"} {
+	for name, page := range map[string]string{"both.mjs": "../../functions/docs/guides/algolia.md", "segmentpage.mjs": "../../functions/docs/reference/segment-sdks.md", "rudderpage.mjs": "../../functions/docs/reference/segment-sdks.md"} {
 		module, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func TestSecuredKeys(t *testing.T) {
 
 // The guide shows the functions that the tests run.
 func TestSecuredKeysAreShown(t *testing.T) {
-	guide, err := os.ReadFile("../guides/web-page.md")
+	guide, err := os.ReadFile("../../functions/docs/guides/web-page.md")
 	must.Succeed(t, err)
 	for language, ending := range map[string]string{"js": "mjs", "python": "py", "php": "php", "ruby": "rb"} {
 		program, err := os.ReadFile("secured." + ending)

@@ -110,7 +110,7 @@ func testSignIns(t *testing.T, dir string) {
 func TestSignInsAreShown(t *testing.T) {
 	module, err := os.ReadFile("signintest.mjs")
 	must.Succeed(t, err)
-	guide, err := os.ReadFile("../guides/sign-in.md")
+	guide, err := os.ReadFile("../../functions/docs/guides/sign-in.md")
 	must.Succeed(t, err)
 	shown := regexp.MustCompile(`(?s)// shown\n(.*?)\n *// end`).FindAllSubmatch(module, -1)
 	if len(shown) != 6 {

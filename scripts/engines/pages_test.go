@@ -21,9 +21,9 @@ import (
 	"github.com/affinityengine/affinity/shared/rank/boost"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the answers and requests of the pages in shared/rank/boost/engines")
+var rewrite = flag.Bool("rewrite", false, "write the answers and requests of the pages in functions/docs/guides/engines")
 
-const pages = "../../shared/rank/boost/engines"
+const pages = "../../functions/docs/guides/engines"
 
 // block is a fenced block of a page: its language, and what its fence says.
 var block = regexp.MustCompile("(?ms)^```(\\w+) ?([^\n]*)\n(.*?)^```$")

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/affinityengine/affinity/shared/api/client"
+	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/ports"
 )
 
@@ -65,9 +66,7 @@ func (m image) start(t *testing.T, port string) *exec.Cmd {
 // TestImage builds the image's files, starts the default command with a key of its
 // own, kills it and starts it again: the data are in the volume.
 func TestImage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short builds no program")
-	}
+	must.Start(t, must.Builds)
 	m := built(t)
 	port := freePort(t)
 	engine := m.start(t, port)

@@ -30,11 +30,14 @@ func MemoryLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit
 	}
-	if limit, ok := groupLimit("/proc/self/cgroup", "/sys/fs/cgroup"); ok {
+	if limit, ok := ownGroup(); ok {
 		return limit / 10 * 9
 	}
 	return defaultLimit
 }
+
+// ownGroup is the limit of the process's own control group. The files of all groups above it are read once.
+var ownGroup = sync.OnceValues(func() (int64, bool) { return groupLimit("/proc/self/cgroup", "/sys/fs/cgroup") })
 
 // groupLimit returns the memory limit in bytes of the control group (version 2)
 // that a file like /proc/self/cgroup names: the smallest of the group and of the

@@ -48,7 +48,7 @@ var LiftLimits = []string{
 }
 
 // LiftGuide is the page about what a lift means.
-const LiftGuide = "https://github.com/affinityengine/affinity/blob/main/scripts/guides/lift.md"
+const LiftGuide = "https://github.com/affinityengine/affinity/blob/main/functions/docs/guides/lift.md"
 
 // BacktestLift is what an order is worth over the best list that everybody sees:
 // the one of popularity, popularity-recent and baseline with the highest nDCG on

@@ -1,7 +1,8 @@
 // Package profile keeps stored profiles equal to the log while writers, readers,
-// folds and deletions run at the same time in many processes. PROTOCOL.md beside
-// this file defines the words, draws the three interleavings that matter, and
-// names for each rule the test that shows the need for it.
+// folds and deletions run at the same time in many processes.
+// functions/docs/design/protocol.md defines the words and draws the three
+// interleavings that matter. rules.md beside it names for each rule the test that
+// shows the need for it.
 //
 // The data lives in the tables events, users and histories of package store. The
 // only lock is the atomicity of one user row. It holds the ticket counter, the
@@ -35,7 +36,7 @@
 //  9. A writer of an app with segments lists its users as changed before it
 //     acknowledges. An entry is at most 5 s older than the answer of its write.
 //  10. While an app moves between regions, a ticket counts only in the region that owns
-//     the user. REGIONS.md has the rules.
+//     the user. functions/docs/design/regions.md has the rules.
 //  11. A call of an SDK has the time of its first delivery, which calls.go finds before
 //     the log is written.
 //  12. A process may repeat every step at any time: after a crash, after a lost

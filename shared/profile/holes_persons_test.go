@@ -12,7 +12,7 @@ import (
 )
 
 // The tests of this file and of holes_links_test.go follow the traces by which each rule of links was found: one process stands
-// before each of its requests in turn, while others act. PROTOCOL.md has the rules, and
+// before each of its requests in turn, while others act. functions/docs/design/rules.md has the rules, and
 // model_links_holes_test.go the naive forms.
 
 // process is what an actor does, with an engine of its own and the app as it was when the actor began.

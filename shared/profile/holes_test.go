@@ -8,8 +8,8 @@ import (
 )
 
 // Each test here leads processes into the shortest interleaving in which a
-// simpler protocol would lose or resurrect an event. PROTOCOL.md has a table of
-// the rules that prevent it.
+// simpler protocol would lose or resurrect an event. functions/docs/design/rules.md
+// has a table of the rules that prevent it.
 
 // A late event becomes visible when its range is uncovered, not when it is logged.
 // With a ticket drawn before that, a read of the old manifest would hide it.

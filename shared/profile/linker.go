@@ -16,8 +16,8 @@ import (
 const maxLinkAttempts = 50
 
 // linker links the tokens of persons by the evidence of events, and brings the events of anonymous
-// tokens to the known users for whom they count. The section "Links between tokens" of PROTOCOL.md
-// says why each step comes where it does.
+// tokens to the known users for whom they count. The section "Links between tokens" of
+// functions/docs/design/links.md says why each step comes where it does.
 type linker struct {
 	*env
 	logs    *logs

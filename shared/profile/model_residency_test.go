@@ -6,7 +6,7 @@ import "fmt"
 // lives. It visits every state of small cases: messages that bring a token to life, readers, deletions, movers, cleaners
 // and forgetters, processes that die, answers that are lost, and caches that hold an older location. A step is one
 // request to one row; a log is read one event a step. What follows from the rows of two regions alone is that of an app
-// that moves, and was visited before: see REGIONS.md.
+// that moves, and was visited before: see functions/docs/design/regions.md.
 //
 // The protocol:
 //   - A location has a region and an instant, and its row lies in the home region. Who brings a token to life creates

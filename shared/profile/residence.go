@@ -8,7 +8,7 @@ import (
 )
 
 // In an app whose users have regions of their own each token has a location. This file finds it, gives one to a new
-// token, and moves a token. REGIONS.md, "Where a person lives", has the rules.
+// token, and moves a token. functions/docs/design/regions.md, "Where a person lives", has the rules.
 
 // home returns the engine of the region in which a token lives. A token without a location gets one, by a rule.
 func (r *regions) home(ctx context.Context, app config.App, token, rule string) (*Engine, error) {

@@ -12,7 +12,7 @@ import (
 // A restore brings back each table as of another time, here the users before the
 // log and the blocks. With advanced tickets, profiles count every event in the log
 // if the events since the oldest backup are applied again, or if the blocks are
-// left out. terraform/RESTORE.md has the steps.
+// left out. functions/docs/operate/restore.md has the steps.
 func TestRestoredTables(t *testing.T) {
 	restores := map[string]struct {
 		withoutBlocks, replay, inline bool

@@ -15,7 +15,7 @@ import (
 // The memory of calls holds the time of each call that SDKs have delivered lately, under
 // its user and the ID of the call (event.Event.CallID). The first delivery writes it, before
 // it writes the log, and all later ones take it: so they write the same row of the log. The
-// rules are those of shared/profile/PROTOCOL.md, "A call is one event".
+// rules are those of functions/docs/design/links.md, "A call is one event".
 
 // A call is remembered for 8 days (terraform/bigtable.json). That is longer than the 7 days for
 // which Pub/Sub keeps messages, so that a replay of these finds the times of their first

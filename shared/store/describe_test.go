@@ -15,7 +15,7 @@ import (
 	"github.com/affinityengine/affinity/shared/store"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write TABLES.md as terraform/bigtable.json describes the tables")
+var rewrite = flag.Bool("rewrite", false, "write functions/docs/reference/tables.md as terraform/bigtable.json describes the tables")
 
 const shared = "../"
 
@@ -94,15 +94,15 @@ func constant(t *testing.T, name string) int {
 	return 0
 }
 
-// TABLES.md is made of terraform/bigtable.json.
+// functions/docs/reference/tables.md is made of terraform/bigtable.json.
 func TestTablesPage(t *testing.T) {
 	want := tablesPage(declared(t))
 	if *rewrite {
-		must.Succeed(t, os.WriteFile("TABLES.md", []byte(want), 0o644))
+		must.Succeed(t, os.WriteFile("../../functions/docs/reference/tables.md", []byte(want), 0o644))
 	}
-	got, err := os.ReadFile("TABLES.md")
+	got, err := os.ReadFile("../../functions/docs/reference/tables.md")
 	if err != nil || string(got) != want {
-		t.Errorf("TABLES.md is out of date (%v): go test ./shared/store -run TestTablesPage -rewrite", err)
+		t.Errorf("reference/tables.md is out of date (%v): go test ./shared/store -run TestTablesPage -rewrite", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func tablesPage(tables []store.Table) string {
 	var b strings.Builder
 	b.WriteString("# Tables\n\n" +
 		"Every table of Bigtable, and what each of its families holds. `go test ./shared/store -run TestTablesPage -rewrite` makes this page of\n" +
-		"[terraform/bigtable.json](../../terraform/bigtable.json). `affinity schema describe` prints the same.\n\n" +
+		"[terraform/bigtable.json](../../../terraform/bigtable.json). `affinity schema describe` prints the same.\n\n" +
 		"*Personal* says whether keys or values name a user, or a keyed hash of one, and what removes that: `deletion` of the user, `age`\n" +
 		"of the cells alone, the next `build`, or `partly`: the deletion leaves the row with the ticket counter, the tombstone and the\n" +
 		"opt-out, which keep it in force.\n" +
@@ -128,7 +128,7 @@ func tablesPage(tables []store.Table) string {
 			for i, format := range f.Formats {
 				formats[i] = fmt.Sprintf("`%s` %s", format.Columns, strings.TrimPrefix(format.String(), format.Columns+": "))
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | [%s](../%s) | %s | %s | %s |\n", f.Name, f.Holds, strings.TrimPrefix(f.Owner, "shared/"),
+			fmt.Fprintf(&b, "| `%s` | %s | [%s](../../../shared/%s) | %s | %s | %s |\n", f.Name, f.Holds, strings.TrimPrefix(f.Owner, "shared/"),
 				strings.TrimPrefix(f.Owner, "shared/"), personal, strings.Join(formats, "; "), strings.Join(f.DerivedFrom, ", "))
 		}
 	}

@@ -69,7 +69,7 @@
 //
 // terraform/bigtable.json declares the tables, their families and the garbage
 // collection of each family, and says of each whose it is, whether it is personal, in
-// which formats and of what it is made: TABLES.md shows it. Terraform reads the same
+// which formats and of what it is made: functions/docs/reference/tables.md shows it. Terraform reads the same
 // file. Bigtable drops events, refused and recent events, usage, changes, details of jobs and
 // what segments hold by age, and of everything else only superseded cells.
 package store

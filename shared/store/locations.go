@@ -13,7 +13,7 @@ import (
 
 // In an app whose users live in several regions each user has a location: a row whose key holds a keyed hash of the
 // user and no token. That in the region of the app decides; the others are copies. The rules are those of
-// shared/profile/REGIONS.md, "Where a person lives".
+// functions/docs/design/regions.md, "Where a person lives".
 
 // Location says in which region a user lives. The zero value is that of a user who has none.
 type Location struct {

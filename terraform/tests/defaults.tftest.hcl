@@ -203,7 +203,7 @@ run "healthy_requests_are_not_logged" {
   }
 }
 
-# The access of each function, as README.md lists it. A grant that is missing here fails
+# The access of each function, as functions/docs/operate/access.md lists it. A grant that is missing here fails
 # the test too.
 run "least_privilege" {
   command = plan
@@ -343,7 +343,7 @@ run "least_privilege" {
       "process-slow/recent"        = "user"
       "process-slow/locations"     = "user"
     }
-    error_message = "A function has other access than README.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
+    error_message = "A function has other access than functions/docs/operate/access.md lists: ${jsonencode({ for key, g in local.table_grants : key => g.role })}"
   }
 
   assert {

@@ -15,17 +15,17 @@ import (
 	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the tables of terraform/COSTS.md")
+var rewrite = flag.Bool("rewrite", false, "write the tables of functions/docs/operate/costs.md")
 
-const costsFile = "../../../terraform/COSTS.md"
+const costsFile = "../../../functions/docs/operate/costs.md"
 
-// The workloads of COSTS.md.
+// The workloads of functions/docs/operate/costs.md.
 var (
 	shop   = plan.Workload{EventsPerDay: 1e6, Users: 100_000, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 12, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5, NodeGiB: plan.NodeGiB}
 	market = plan.Workload{EventsPerDay: 1e8, Users: 1e7, RetentionDays: 90, EventsPerRequest: 4, ReadsPerSecond: 500, Peak: 3, Clusters: 1, Compression: 1, PackWindowMs: 5, NodeGiB: plan.NodeGiB}
 )
 
-// TestCostsPage compares the tables of terraform/COSTS.md with the model. -rewrite writes
+// TestCostsPage compares the tables of functions/docs/operate/costs.md with the model. -rewrite writes
 // them.
 func TestCostsPage(t *testing.T) {
 	page, err := os.ReadFile(costsFile)
@@ -36,7 +36,7 @@ func TestCostsPage(t *testing.T) {
 	for name, table := range map[string]string{"prices": pricesTable(), "figures": figuresTable(), "bills": billsTable(t), "delivery": deliveryTable(t), "billing": billingTable(t), "levers": leversTable(t), "log": logTable(t), "machines": machinesTable(t), "windows": windowsTable(t), "regions": regionsTable(t)} {
 		part := regexp.MustCompile(`(?s)(<!-- ` + name + `: written by a test -->\n).*?(<!-- end -->)`)
 		if !part.MatchString(text) {
-			t.Fatalf("COSTS.md has no part %s", name)
+			t.Fatalf("functions/docs/operate/costs.md has no part %s", name)
 		}
 		text = part.ReplaceAllStringFunc(text, func(old string) string {
 			m := part.FindStringSubmatch(old)
@@ -47,7 +47,7 @@ func TestCostsPage(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("the tables of terraform/COSTS.md are not those of the model: go test ./scripts/affinity/plan -run TestCostsPage -rewrite")
+		t.Fatal("the tables of functions/docs/operate/costs.md are not those of the model: go test ./scripts/affinity/plan -run TestCostsPage -rewrite")
 	}
 	if err := os.WriteFile(costsFile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -39,8 +39,8 @@ type Figures struct {
 // the user's row.
 //
 //   - RowBytes: wide rows with compact values of 12 filters, 438 B; the event as it was
-//     sent, 132 B (scripts/bench/SCHEMAS.md); the names of its objects, 38 B
-//     (shared/README.md).
+//     sent, 132 B (functions/docs/design/schemas.md); the names of its objects, 38 B
+//     (functions/docs/design/decisions.md).
 //   - BlockBytes: clickstream data with 7 events a user, without object ids.
 //   - UserBytes: assumed.
 //   - RefreshRows: a block, the message's own events, and those of the messages before.

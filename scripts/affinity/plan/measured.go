@@ -13,7 +13,7 @@ type Measurement struct {
 }
 
 // Measured are the measurements of this version, and the only place that has them, but for
-// those of a recompute, which previews use too: Now and the table of terraform/COSTS.md follow.
+// those of a recompute, which previews use too: Now and the table of functions/docs/operate/costs.md follow.
 // To replace one, run its command on an idle machine, change value and date here, and run
 // go test ./scripts/affinity/plan -run TestCostsPage -rewrite.
 //

@@ -2,7 +2,7 @@
 // Bigtable nodes, storage, messages, tasks, CPU, requests and money.
 //
 // The model is arithmetic on measured figures of the engine (Figures) and Google's
-// prices (package price). terraform/COSTS.md is written from it. It leaves out free
+// prices (package price). functions/docs/operate/costs.md is written from it. It leaves out free
 // allotments, discounts, backups and taxes, and warm instances unless a workload has them. The package keeps no data.
 package plan
 

@@ -130,7 +130,7 @@ func writeUnknown(text *bytes.Buffer, c plan.Comparison) {
 		fmt.Fprintf(text, "  %s (a %s): %s; %s\n", price.Name, price.Unit, strings.Join(what, ", "), price.Page)
 	}
 	fmt.Fprintln(text, "\nFree allotments, discounts, backups, warm instances without --tfvars, and taxes are left out. "+
-		"terraform/COSTS.md has the prices' dates.")
+		"functions/docs/operate/costs.md has the prices' dates.")
 }
 
 // Dollars is a cost to the cent, or unknown.

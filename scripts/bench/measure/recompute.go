@@ -7,8 +7,8 @@
 // measurement makes a data set from a seed, starts an in-process Bigtable in a
 // process of its own (so that its CPU and memory are not counted), fills it, and
 // runs the engine's code against it, beside readers that exist for comparison
-// only. All data lives in that Bigtable and ends with it. ../README.md and
-// ../SCHEMAS.md explain the methods and hold results.
+// only. All data lives in that Bigtable and ends with it. benchmarks.md and
+// schemas.md of functions/docs/design explain the methods and hold results.
 package measure
 
 import (

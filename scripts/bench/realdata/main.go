@@ -5,7 +5,7 @@
 //	go run ./scripts/bench/realdata onlineretail 'Online Retail.csv' DIR
 //
 // It writes events.ndjson.gz, objects.ndjson.gz and strategy.json to DIR. The files
-// are not part of the project, since the data is others': scripts/guides/lift.md
+// are not part of the project, since the data is others': functions/docs/guides/lift.md
 // says where it comes from, and under which licence.
 //
 // It is separate from the affinity command because only readers of that table need

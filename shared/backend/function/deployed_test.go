@@ -7,11 +7,13 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -294,10 +296,27 @@ func calls(t *testing.T, dir, pkg string, found func(name string, call *ast.Call
 	}
 }
 
+// linked are the import paths that each package of this module links, and itself, by its import path, and the
+// folder of each. One go list for all packages takes as long as one for a single function.
+var linked = sync.OnceValues(func() (deps map[string][]string, err error) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, functionsDir+"/...").Output()
+	deps = map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(line)
+		deps[path.Base(paths[0])] = paths
+	}
+	return deps, err
+})
+
 // dependencies are the folders of this module's packages that a function links.
-func dependencies(t *testing.T, name string) []string {
+func dependencies(t *testing.T, name string) (dirs []string) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", filepath.Join(functionsDir, name)).Output()
+	deps, err := linked()
 	must.Succeed(t, err)
-	return strings.Fields(string(out))
+	for _, pkg := range deps[name] {
+		if dir, ours := strings.CutPrefix(pkg, "github.com/affinityengine/affinity/"); ours {
+			dirs = append(dirs, filepath.Join(functionsDir, "..", dir))
+		}
+	}
+	return dirs
 }

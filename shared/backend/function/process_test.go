@@ -24,9 +24,7 @@ import (
 // server.
 func build(tb testing.TB, function string) string {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("-short builds no program")
-	}
+	must.Start(tb, must.Builds)
 	dir := tb.TempDir()
 	source := filepath.Join(dir, "main.go")
 	main := fmt.Sprintf(`package main

@@ -9,7 +9,7 @@
 // log already has, with the filters that the catalog has for their objects now
 // (see reenriched.go), and one of sign-ins holds no events (see signins.go). Messages are
 // lines of JSON, so a person can read a dead letter, and the archive is a file of lines.
-// FORMAT.md describes them.
+// functions/docs/reference/messages.md describes them.
 package bus
 
 import (

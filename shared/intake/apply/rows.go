@@ -21,7 +21,7 @@ import (
 //
 // Two deliveries of an unresolved message may find other filters. The last write of
 // a row replaces its filters, and its writer draws a ticket afterwards, so profiles
-// agree with the log (rule 19 of profile/PROTOCOL.md).
+// agree with the log (rule 19 of functions/docs/design/rules.md).
 func (a *Applier) accepted(ctx context.Context, m bus.Message) (Result, error) {
 	app, err := a.app(ctx, m.App)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package archive reads the archive of accepted events and restores events from it.
 //
-// The archive is files of the messages that ingest published (bus/FORMAT.md describes
+// The archive is files of the messages that ingest published (functions/docs/reference/messages.md describes
 // them), one after the other, as a Cloud Storage subscription of Pub/Sub writes them in
 // text, and the local stack too. A Reader reads the messages of a file. Lines turns a
 // message into lines of an export, the one form in which events are imported with the

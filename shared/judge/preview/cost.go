@@ -6,7 +6,7 @@ import (
 	"github.com/affinityengine/affinity/shared/judge/price"
 )
 
-// What a recompute takes, as `affinity bench recompute` measures it (terraform/COSTS.md).
+// What a recompute takes, as `affinity bench recompute` measures it (functions/docs/operate/costs.md).
 const (
 	UserCPU  = 14e-6  // s, for a user of few events, with writes
 	EventCPU = 0.1e-6 // s

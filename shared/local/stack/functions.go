@@ -50,12 +50,13 @@ func publicFunctions(b *Backends, w Watch, check *health, secret console.Secret,
 	}.Routes()
 	pages := console.New(console.Options{Log: b.Log, API: routes, Auth: b.Auth, Secret: secret,
 		Ended: b.Config, Now: b.Now, Links: links})
+	documents := docs.New(b.Log, docs.ForOperators)
 	return append(slices.Clone(routes), []httpapi.Prefix{
-		{Prefix: "/openapi.json", Handler: docs.New(b.Log)},
-		{Prefix: "/docs", Handler: docs.New(b.Log)},
-		{Prefix: "/client.js", Handler: docs.New(b.Log)},
-		{Prefix: "/client", Handler: docs.New(b.Log)},
-		{Prefix: "/health", Handler: docs.New(b.Log)},
+		{Prefix: "/openapi.json", Handler: documents},
+		{Prefix: "/docs", Handler: documents},
+		{Prefix: "/client.js", Handler: documents},
+		{Prefix: "/client", Handler: documents},
+		{Prefix: "/health", Handler: documents},
 		{Prefix: "/console", Handler: pages},
 		{Prefix: "", Handler: firstPage(pages, own)},
 	}...)

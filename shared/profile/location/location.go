@@ -1,5 +1,5 @@
 // Package location finds the region in which each user lives, in apps whose users have regions of their own. It gives
-// a location to a user who has none. The rules are those of shared/profile/REGIONS.md, "Where a person lives".
+// a location to a user who has none. The rules are those of functions/docs/design/regions.md, "Where a person lives".
 //
 // A location is a row of the table locations. That in the region of the app decides. The other regions have copies,
 // so that a process there asks its own Bigtable. A copy, and what a process remembers, may be old. That costs requests

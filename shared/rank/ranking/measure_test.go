@@ -18,7 +18,10 @@ import (
 	"github.com/affinityengine/affinity/shared/score/strategy"
 )
 
-var rewrite = flag.Bool("rewrite", false, "measure again and write the tables of README.md")
+var rewrite = flag.Bool("rewrite", false, "measure again and write the tables of design/ranking.md")
+
+// measured is the page with the tables.
+const measured = "../../../functions/docs/design/ranking.md"
 
 // dataSets are the real data beside the repository. least is what the default
 // ranking must reach as a multiple of popularity's nDCG@10, and suggested what the suggested one must.
@@ -146,24 +149,24 @@ var variants = []struct {
 	{"popularity of 30 days", false, func(r, _ *strategy.FullRanking) { r.Popularity.HalfLife = strategy.Days(30) }},
 }
 
-// TestMeasure writes what each feature is worth into README.md.
+// TestMeasure writes what each feature is worth into design/ranking.md.
 func TestMeasure(t *testing.T) {
 	if !*rewrite {
 		t.Skip("measures only with -rewrite")
 	}
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile(measured)
 	must.Succeed(t, err)
-	text := string(readme)
+	text := string(page)
 	for _, data := range dataSets {
 		begin, end := "<!-- "+data.name+" -->\n", "<!-- end of "+data.name+" -->"
 		before, rest, found := strings.Cut(text, begin)
 		_, after, ended := strings.Cut(rest, end)
 		if !found || !ended {
-			t.Fatalf("README.md has no place for %s", data.name)
+			t.Fatalf("the page has no place for %s", data.name)
 		}
 		text = before + begin + table(t, data.name, data.within) + end + after
 	}
-	must.Succeed(t, os.WriteFile("README.md", []byte(text), 0o644))
+	must.Succeed(t, os.WriteFile(measured, []byte(text), 0o644))
 }
 
 func table(t *testing.T, name, within string) string {

@@ -24,18 +24,18 @@ func diversities(facet string) []*strategy.Diversity {
 }
 
 // TestMeasureDiversity writes what diversity costs in nDCG@10, and what it gives,
-// into README.md.
+// into design/ranking.md.
 func TestMeasureDiversity(t *testing.T) {
 	if !*rewrite {
 		t.Skip("measures for a minute: -rewrite")
 	}
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile(measured)
 	must.Succeed(t, err)
 	const begin, end = "<!-- diversity -->\n", "<!-- end of diversity -->"
-	before, rest, found := strings.Cut(string(readme), begin)
+	before, rest, found := strings.Cut(string(page), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatal("README.md has no place for diversity")
+		t.Fatal("the page has no place for diversity")
 	}
 	text := "| data | diversity | nDCG@10 | overlap of two of the first 10 | values of the facet among them |\n| --- | --- | --- | --- | --- |\n"
 	for _, data := range dataSets {
@@ -44,7 +44,7 @@ func TestMeasureDiversity(t *testing.T) {
 		must.Succeed(t, err)
 		text += measureDiversity(t, cases, given, data.name, data.within)
 	}
-	must.Succeed(t, os.WriteFile("README.md", []byte(before+begin+text+end+after), 0o644))
+	must.Succeed(t, os.WriteFile(measured, []byte(before+begin+text+end+after), 0o644))
 }
 
 // measureDiversity returns one row for each diversity.

@@ -117,7 +117,7 @@ var shown = regexp.MustCompile(`sha384-[A-Za-z0-9+/=]{64}`)
 // Pages show the hash of the script as it is.
 func TestHashIsShown(t *testing.T) {
 	want := integrity(t)
-	for _, path := range []string{"../../../scripts/guides/web-page.md", "../openapi/spec/0-api.yaml"} {
+	for _, path := range []string{"../../../functions/docs/guides/web-page.md", "../openapi/spec/0-api.yaml"} {
 		text, err := os.ReadFile(path)
 		must.Succeed(t, err)
 		if *rewrite {

@@ -3,9 +3,11 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 
+	"github.com/affinityengine/affinity/shared/web/markdown"
 	"github.com/affinityengine/affinity/shared/web/openapi/internal/tree"
 )
 
@@ -29,7 +31,8 @@ func (d description) objects(schema *tree.Object, listed map[string]bool, answer
 		}
 		return all
 	}
-	o := object{Name: name, About: inline(target.Text("description")), Limit: target.Text("x-limit"), Listed: listed[name]}
+	o := object{Name: name, About: markdown.Inline(target.Text("description")), Limit: target.Text("x-limit"),
+		Listed: listed[name]}
 	if o.Listed {
 		return []object{o}
 	}
@@ -76,13 +79,13 @@ func (d description) named(property *tree.Object) []*tree.Object {
 }
 
 func (d description) field(name string, schema *tree.Object, about string) field {
-	f := field{Name: name, Type: d.typeText(schema), About: markdown(about)}
+	f := field{Name: name, Type: d.typeText(schema), About: markdown.Blocks(about)}
 	if refs := d.named(schema); len(refs) > 0 {
 		f.Ref = refName(refs[0])
 	}
 	add := func(name, text string) {
 		if text != "" {
-			f.Facts = append(f.Facts, fact{name, inline(text)})
+			f.Facts = append(f.Facts, fact{name, markdown.Inline(text)})
 		}
 	}
 	schema = d.follow(schema)
@@ -211,4 +214,37 @@ func curl(op, e *tree.Object) string {
 		b.WriteString(" \\\n  -d '" + text + "'")
 	}
 	return b.String()
+}
+
+// script writes an example of an operation as JavaScript.
+func script(op, e *tree.Object) string {
+	var headers []string
+	switch {
+	case op.True("x-operator"):
+		headers = append(headers, "'Authorization': 'Bearer ' + operator")
+	case !op.True("x-no-key"):
+		headers = append(headers, "'X-Algolia-Application-Id': 'demo'", "'X-Algolia-API-Key': 'demokey'")
+	}
+	if name, value, ok := strings.Cut(e.Text("header"), ": "); ok {
+		headers = append(headers, "'"+name+"': '"+value+"'")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "const answer = await fetch('http://127.0.0.1:8080%s', {\n  method: '%s',\n",
+		e.Text("path"), e.Text("method"))
+	if len(headers) > 0 {
+		b.WriteString("  headers: { " + strings.Join(headers, ", ") + " },\n")
+	}
+	switch body := e.Text("body"); {
+	case body == "":
+	case json.Valid([]byte(body)):
+		b.WriteString("  body: JSON.stringify(" + body + "),\n")
+	default:
+		b.WriteString("  body: `" + strings.ReplaceAll(body, "`", "\\`") + "`,\n")
+	}
+	b.WriteString("});\nconsole.log(answer.status, await answer.text());")
+	return b.String()
+}
+
+func code(text string) template.HTML {
+	return template.HTML("<code>" + template.HTMLEscapeString(text) + "</code>")
 }

@@ -1,62 +1,63 @@
-// Package openapi serves the description of the public API: as an OpenAPI 3.1
+// Package openapi holds the description of the public API: as an OpenAPI 3.1
 // document for programs, and as HTML pages for people, which are rendered from
 // the same document.
 //
 // The document is embedded and keeps no data. Its source is in the folder spec;
-// "go test ./shared/web/openapi -rewrite" builds it. The pages need no JavaScript and
-// load nothing.
+// "go test ./shared/web/openapi -rewrite" builds it. Function docs serves both.
 package openapi
 
 import (
 	_ "embed"
-	"fmt"
-	"net/http"
+	"errors"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/affinityengine/affinity/shared/web/httpapi"
+	"github.com/affinityengine/affinity/shared/web/openapi/internal/tree"
 )
 
 //go:embed openapi.json
 var document []byte
 
-// Document returns the description as OpenAPI 3.1 in JSON.
+// Document returns the description as OpenAPI 3.1 in JSON, with the keys that only
+// the pages read.
 func Document() []byte { return slices.Clone(document) }
 
-// all are the answers by path, made at the first request.
-var all = sync.OnceValues(func() (map[string]httpapi.Static, error) {
-	answers := map[string]httpapi.Static{"/openapi.json": httpapi.NewStatic("application/json; charset=utf-8", document)}
-	pages, err := render(document)
+// Public returns the description for programs: in half the bytes, without the keys
+// that begin with x-, since only the pages read these, and without line breaks.
+func Public() ([]byte, error) {
+	doc, err := decode()
 	if err != nil {
 		return nil, err
 	}
-	for path, page := range pages {
-		answers[path] = httpapi.NewStatic("text/html; charset=utf-8", page)
-	}
-	return answers, nil
-})
+	withoutExtensions(doc)
+	return []byte(tree.Compact(doc)), nil
+}
 
-// Serve is the httpapi.Handler of every path of the description: GET and HEAD of
-// /openapi.json, /docs and /docs/{resource}.
-func Serve(w http.ResponseWriter, r *http.Request) error {
-	answers, err := all()
+func withoutExtensions(v any) {
+	switch v := v.(type) {
+	case *tree.Object:
+		for _, key := range slices.Clone(v.Keys()) {
+			if strings.HasPrefix(key, "x-") {
+				v.Delete(key)
+			} else {
+				withoutExtensions(v.Value(key))
+			}
+		}
+	case []any:
+		for _, one := range v {
+			withoutExtensions(one)
+		}
+	}
+}
+
+func decode() (*tree.Object, error) {
+	v, err := tree.Decode(document)
 	if err != nil {
-		return fmt.Errorf("render the description: %w", err)
+		return nil, err
 	}
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	answer, ok := answers[path]
-	resource, page := strings.CutPrefix(path, "/docs/")
-	switch {
-	case !ok && page && !strings.Contains(resource, "/"):
-		return httpapi.Errorf(http.StatusNotFound, "No page %q: GET /docs lists those that exist", resource)
-	case !ok:
-		return httpapi.Errorf(http.StatusNotFound, "%s", httpapi.UnknownPath)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		return httpapi.Errorf(http.StatusMethodNotAllowed, "Method Not Allowed")
+	doc, ok := v.(*tree.Object)
+	if !ok {
+		return nil, errors.New("the description of the API is not an object")
 	}
-	w.Header().Set("Content-Security-Policy", contentPolicy)
-	answer.Serve(w, r, httpapi.Minutes)
-	return nil
+	return doc, nil
 }

@@ -1,56 +1,40 @@
 package openapi
 
 import (
-	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"html/template"
 	"strings"
 
+	"github.com/affinityengine/affinity/shared/web/markdown"
 	"github.com/affinityengine/affinity/shared/web/openapi/internal/tree"
 )
 
 var (
-	//go:embed assets/page.html
+	//go:embed page.html
 	pageHTML string
-	//go:embed assets/style.css
-	styleCSS string
 
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
-
-	// contentPolicy lets a page use its own style, which it holds inline, and
-	// nothing else.
-	contentPolicy = "default-src 'none'; style-src 'sha256-" + styleHash() +
-		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-func styleHash() string {
-	sum := sha256.Sum256([]byte(styleCSS))
-	return base64.StdEncoding.EncodeToString(sum[:])
+// Page is a page about the API, as a part of an HTML document that has the title.
+type Page struct {
+	Name, Title string
+	HTML        template.HTML
+	Sections    []markdown.Section // of a resource: one for each route, by its ID
 }
 
 // page is what the template shows.
 type page struct {
-	Style      template.CSS
-	Title      string
 	About      template.HTML
-	Nav        []link
 	Operations []*operation
 	Groups     []group // of the index only
 }
 
-type link struct {
-	Name, Title string
-	Here        bool
-}
-
 // group is a resource with its operations, in the index.
 type group struct {
-	link
-	Operations []*operation
+	Name, Title string
+	Operations  []*operation
 }
 
 // operation is a route with one method.
@@ -112,52 +96,60 @@ type fault struct {
 }
 
 type example struct {
-	Title, Request, Status, Answer string
+	Title, Curl, Script, Status, Answer string
+	Method, Path, Header, Body          string
+	Key                                 bool // the request names an app and its key
 }
 
-// render makes all pages of a document, by their paths.
-func render(document []byte) (map[string][]byte, error) {
-	v, err := tree.Decode(document)
+// Pages renders the description: first what all routes share, named api, and then a
+// page for each resource.
+func Pages() ([]Page, error) {
+	doc, err := decode()
 	if err != nil {
 		return nil, err
 	}
-	doc, ok := v.(*tree.Object)
-	if !ok {
-		return nil, errors.New("render pages: the document is not an object")
-	}
-	d := description{doc}
-	pages := map[string][]byte{}
-	index := page{Title: doc.At("info").Text("title") + " API", About: markdown(doc.At("info").Text("description"))}
+	d, pages, index := description{doc}, []Page{{}}, page{}
 	for _, tag := range doc.Objects("tags") {
-		name := tag.Text("name")
-		p := page{Title: tag.Text("x-title"), About: markdown(tag.Text("description"))}
-		listed := map[string]bool{}
-		for _, at := range d.operations(name) {
-			p.Operations = append(p.Operations, d.operation(at, listed))
+		g, listed := group{Name: tag.Text("name"), Title: tag.Text("x-title")}, map[string]bool{}
+		sections := []markdown.Section{{}}
+		for _, at := range d.operations(g.Name) {
+			o := d.operation(at, listed)
+			g.Operations = append(g.Operations, o)
+			said, err := markdown.Parse([]byte(at.Text("description")), unchanged)
+			if err != nil {
+				return nil, err
+			}
+			sections = append(sections, markdown.Section{ID: o.ID, Title: o.Summary,
+				Text: o.Method + " " + o.Path + "\n" + said.Sections[0].Text})
 		}
-		if pages["/docs/"+name], err = d.page(p, name); err != nil {
-			return nil, err
+		index.Groups = append(index.Groups, g)
+		shown, err := page{About: markdown.Blocks(tag.Text("description")), Operations: g.Operations}.render()
+		if err != nil {
+			return nil, fmt.Errorf("render page %q: %w", g.Name, err)
 		}
-		index.Groups = append(index.Groups, group{link{Name: name, Title: p.Title}, p.Operations})
+		pages = append(pages, Page{g.Name, g.Title, shown, sections})
 	}
-	pages["/docs"], err = d.page(index, "")
+	about, err := markdown.Parse([]byte(doc.At("info").Text("description")), unchanged)
+	if err != nil {
+		return nil, err
+	}
+	index.About = about.HTML
+	shown, err := index.render()
+	pages[0] = Page{"api", "The API", shown, about.Sections}
 	return pages, err
+}
+
+// unchanged is for links within the pages of a description, which are absolute.
+func unchanged(target string) string { return target }
+
+func (p page) render() (template.HTML, error) {
+	var out strings.Builder
+	err := pageTemplate.Execute(&out, p)
+	return template.HTML(out.String()), err
 }
 
 // description reads a document.
 type description struct{ *tree.Object }
-
-func (d description) page(p page, name string) ([]byte, error) {
-	p.Style = template.CSS(styleCSS)
-	for _, tag := range d.Objects("tags") {
-		p.Nav = append(p.Nav, link{tag.Text("name"), tag.Text("x-title"), tag.Text("name") == name})
-	}
-	var out bytes.Buffer
-	if err := pageTemplate.Execute(&out, p); err != nil {
-		return nil, fmt.Errorf("render page %q: %w", name, err)
-	}
-	return out.Bytes(), nil
-}
 
 // place is where an operation is.
 type place struct {
@@ -185,7 +177,7 @@ func (d description) operations(tag string) []place {
 func (d description) operation(op place, listed map[string]bool) *operation {
 	o := &operation{
 		ID: op.Text("operationId"), Method: strings.ToUpper(op.method), Path: op.path, Summary: op.Text("summary"),
-		Resource: op.Texts("tags")[0], About: markdown(op.Text("description")),
+		Resource: op.Texts("tags")[0], About: markdown.Blocks(op.Text("description")),
 		ACL: op.Texts("x-acl"), ACLNote: op.Text("x-acl-note"), Local: op.True("x-local"),
 	}
 	for _, p := range op.Objects("parameters") {
@@ -214,18 +206,21 @@ func (d description) operation(op place, listed map[string]bool) *operation {
 			continue
 		}
 		r := op.At("responses", code)
-		a := answer{Status: code, About: inline(r.Text("description"))}
+		a := answer{Status: code, About: markdown.Inline(r.Text("description"))}
 		for _, kind := range r.At("content").Keys() {
 			a.ContentType, a.Objects = kind, d.objects(r.At("content", kind, "schema"), listed, true)
 		}
 		o.Answers = append(o.Answers, a)
 	}
 	for _, e := range op.Objects("x-errors") {
-		o.Errors = append(o.Errors, fault{fmt.Sprint(e.Value("status")), code(e.Text("message")), inline(e.Text("when"))})
+		when := markdown.Inline(e.Text("when"))
+		o.Errors = append(o.Errors, fault{fmt.Sprint(e.Value("status")), code(e.Text("message")), when})
 	}
 	for _, e := range op.Objects("x-examples") {
-		o.Examples = append(o.Examples, example{e.Text("title"), curl(op.Object, e), fmt.Sprint(e.Value("status")),
-			e.Text("answer")})
+		o.Examples = append(o.Examples, example{Title: e.Text("title"), Curl: curl(op.Object, e),
+			Script: script(op.Object, e), Status: fmt.Sprint(e.Value("status")), Answer: e.Text("answer"),
+			Method: e.Text("method"), Path: e.Text("path"), Header: e.Text("header"), Body: e.Text("body"),
+			Key: !op.True("x-no-key") && !op.True("x-operator")})
 	}
 	return o
 }

@@ -84,6 +84,6 @@ resource "google_bigtable_gc_policy" "this" {
   # A replicated instance refuses a longer age unless warnings are ignored: until
   # every cluster has the new age, one cluster may have dropped what another one
   # still has. That does no harm: an app gets its longer retention only after the
-  # clusters have the same data (see the README of the deployment).
+  # clusters have the same data (functions/docs/operate/upgrade.md).
   ignore_warnings = each.value.collect == "age" || each.value.days > 0
 }

@@ -47,7 +47,7 @@ resource "google_bigtable_app_profile" "single" {
     priority = each.value.priority
   }
 
-  # Bigtable warns when transactions move to another cluster. FAILOVER.md of the
+  # Bigtable warns when transactions move to another cluster. functions/docs/operate/failover.md of the
   # deployment says how to do that safely.
   ignore_warnings = true
 }

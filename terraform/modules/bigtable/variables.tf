@@ -65,7 +65,7 @@ variable "clusters" {
 }
 
 variable "primary_cluster" {
-  description = "Cluster that everything is written to and computed from. Changing it is a failover: see FAILOVER.md of the deployment."
+  description = "Cluster that everything is written to and computed from. Changing it is a failover: see functions/docs/operate/failover.md."
   type        = string
   nullable    = false
 

@@ -64,7 +64,7 @@ resource "google_pubsub_subscription" "archive" {
   }
 
   # Neither avro_config nor text_config: text, each message and a line break
-  # (shared/event/bus/FORMAT.md).
+  # (functions/docs/reference/messages.md).
   cloud_storage_config {
     bucket                   = google_storage_bucket.archive[0].name
     filename_prefix          = "${each.value.topic}/"

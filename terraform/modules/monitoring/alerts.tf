@@ -25,7 +25,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.subscription_id"]
-      runbook  = "The alert names the subscription; one of a dedicated customer has that customer's process. Check whether process answers 5xx (its log: \"request failed\"), whether it is at its maximum of instances, and whether Bigtable's CPU is at its target. Fix what fails, or raise max_instances of process or the number of nodes. Waiting events are kept for seven days. But process gives up a message after 20 failures, which takes about a quarter of an hour if it fails at once. If process answers 5xx and you cannot fix that within ten minutes, run `gcloud pubsub subscriptions modify-push-config SUBSCRIPTION --push-endpoint='' --project PROJECT` and apply with `paused = true` as terraform/FAILOVER.md says, or replay the dead letters afterwards."
+      runbook  = "The alert names the subscription; one of a dedicated customer has that customer's process. Check whether process answers 5xx (its log: \"request failed\"), whether it is at its maximum of instances, and whether Bigtable's CPU is at its target. Fix what fails, or raise max_instances of process or the number of nodes. Waiting events are kept for seven days. But process gives up a message after 20 failures, which takes about a quarter of an hour if it fails at once. If process answers 5xx and you cannot fix that within ten minutes, run `gcloud pubsub subscriptions modify-push-config SUBSCRIPTION --push-endpoint='' --project PROJECT` and apply with `paused = true` as functions/docs/operate/failover.md says, or replay the dead letters afterwards."
     }
     dead_letters = {
       title    = "dead letters wait for a replay"
@@ -51,7 +51,7 @@ locals {
       aligner  = "ALIGN_RATE"
       reducer  = "REDUCE_SUM"
       by       = ["resource.label.service_name"]
-      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 means that a backend failed (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is a fault of the release: roll back as terraform/README.md says."
+      runbook  = "Read the service's lines \"request failed\": `error` says what failed and where. 503 means that a backend failed (Bigtable, Firestore, Pub/Sub): look at its status and quota. 500 since an upgrade is a fault of the release: roll back as functions/docs/operate/upgrade.md says."
     }
     failures = {
       title    = "a private function keeps failing"
@@ -116,7 +116,7 @@ locals {
       aligner  = "ALIGN_MAX"
       reducer  = "REDUCE_MAX"
       by       = ["resource.label.table"]
-      runbook  = "Reads that the replica serves lack what was written since, also deletions: the delay adds to the time until an event is in a profile. Reads with consistency=strong are not affected. Look at the CPU of the replica's cluster: it needs as many nodes for the writes as the primary has. A failover to it loses what it lacks, see terraform/FAILOVER.md."
+      runbook  = "Reads that the replica serves lack what was written since, also deletions: the delay adds to the time until an event is in a profile. Reads with consistency=strong are not affected. Look at the CPU of the replica's cluster: it needs as many nodes for the writes as the primary has. A failover to it loses what it lacks, see functions/docs/operate/failover.md."
     }
     # The worker's own attempts at a shard take less than half an hour.
     persists = {

@@ -34,7 +34,7 @@ func (a *appTool) deleteCommand() *cobra.Command {
 			"requests have written, and looks for the id everywhere: it fails if it finds it. The command waits for the end; ended\n" +
 			"early, it may be repeated, and it starts a failed job again. Messages of the app that still wait in Pub/Sub are dropped.\n\n" +
 			"The id cannot be used again for 30 days. Dead letters, logs and backups keep what they hold until they expire: see\n" +
-			"\"Delete an app\" in terraform/README.md. --again repeats the deletion of a deleted app, as after a restore.",
+			"\"Delete an app\" in functions/docs/operate/customers.md. --again repeats the deletion of a deleted app, as after a restore.",
 		Example: "  affinity app delete shop\n  affinity app delete shop --yes",
 		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

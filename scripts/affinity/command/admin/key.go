@@ -133,11 +133,11 @@ func (a *appTool) addKeyCommand() *cobra.Command {
 			"alone: it can send events and nothing else.\n\n" +
 			"The command waits until the engine takes the key, as `affinity app create` does.\n\n" +
 			"With --parent your server can make secured keys of the key, each for one user, for a time or for some indexes: see\n" +
-			"\"Secured keys\" in functions/README.md. The text of a parent is stored too, encrypted by Cloud KMS. Never put a parent\n" +
-			"into a web page: with its text anybody can make a key of every user.\n\n" +
+			"\"Secured keys\" in functions/docs/reference/keys.md. The text of a parent is stored too, encrypted by Cloud KMS.\n" +
+			"Never put a parent into a web page: with its text anybody can make a key of every user.\n\n" +
 			"With --hash-tokens the calls of SDKs of Segment and RudderStack may come with any ids of users: the " +
 			"user token is the\nbase64url of the SHA-256 of userId or anonymousId, also of one that is a token. Who reads " +
-			"profiles or deletes users\ncomputes it too: see \"Ids that are no tokens\" in functions/README.md.",
+			"profiles or deletes users\ncomputes it too: see \"Ids that are no tokens\" in\nfunctions/docs/reference/segment-sdks.md.",
 		Example: "  affinity app key add shop --name web --acl search --referers 'https://*.shop.example/*'\n" +
 			"  affinity app key add shop --name loader --acl addObject,settings --indexes 'products*' --valid-for 720h\n" +
 			"  affinity app key add shop --name segment --acl search --indexes products --hash-tokens " +

@@ -31,7 +31,7 @@ func (a *appTool) moveCommand() *cobra.Command {
 			"all the time: no request fails, and no event is lost or counted twice. The command returns when the new region owns every\n" +
 			"user; behind it the job deletes what the old region holds, which --wait waits for. If you interrupt it, run it again.\n\n" +
 			"Until the job begins to delete, --back undoes the move. Jobs over all users of the app wait until it has arrived.\n" +
-			"shared/profile/REGIONS.md says how users move, and what is where until when.",
+			"functions/docs/design/regions.md says how users move, and what is where until when.",
 		Example: "  affinity app move shop --to us --dry-run\n  affinity app move shop --to us\n  affinity app move " +
 			"shop --back",
 		Args: idArgs("ID"),

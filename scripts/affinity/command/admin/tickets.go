@@ -20,7 +20,8 @@ func (a *appTool) ticketsCommand() *cobra.Command {
 		Use:   "raise-tickets ID",
 		Short: "After the loss of a Bigtable cluster: advance the ticket counters of an app's users",
 		Long: "After the loss of a Bigtable cluster, advance the ticket counters of an app's users, so that no ticket is drawn\n" +
-			"twice. The engine must be paused. terraform/FAILOVER.md and terraform/RESTORE.md have the steps before and after.",
+			"twice. The engine must be paused. functions/docs/operate/failover.md and restore.md beside it have the\n" +
+			"steps before and after.",
 		Example: "  affinity app raise-tickets shop",
 		Args:    idArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

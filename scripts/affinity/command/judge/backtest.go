@@ -39,7 +39,7 @@ func Backtest(t *command.Tool) *cobra.Command {
 			"user's last instant. The table says how high those stand that the user turned to then, within the\n" +
 			"category of what that was and then in the whole catalog, beside random order, best sellers, those of\n" +
 			"late, and what others turned to next. The lift is that over the best list that everybody sees;\n" +
-			"--baseline adds what you really showed. scripts/guides/lift.md says what a lift means. plain:FILE is\n" +
+			"--baseline adds what you really showed. functions/docs/guides/lift.md says what a lift means. plain:FILE is\n" +
 			"the order by affinities alone, FILE that of the strategy's own ranking. Events do not leave the\n" +
 			"window. A bad line ends the command, but for one whose time no event can have, such as 1970-01-01 or\n" +
 			"one of tomorrow: it is printed and left out (exit 3). --identity judges the same cases once more, by the\n" +

@@ -32,7 +32,7 @@ func Try(t *command.Tool) *cobra.Command {
 		Short: "Say what personalization is worth on your own events",
 		Long: "Read an export of events and objects, search for a strategy, and say in words by how much it ranks\n" +
 			"what your users turned to next higher than the best list that everybody sees: within a category, as\n" +
-			"a page shows it, and in the whole catalog, the smaller lift first. scripts/guides/lift.md says what\n" +
+			"a page shows it, and in the whole catalog, the smaller lift first. functions/docs/guides/lift.md says what\n" +
 			"that means and what it does not. It shows the results of two users before and after, with the\n" +
 			"reasons, and writes the better strategy to a file. Without --strategy it begins with the one that\n" +
 			"`affinity strategy suggest` would suggest for the data, with prices as bands, and prints why. No\n" +

@@ -31,9 +31,9 @@ func Plan(t *command.Tool) *cobra.Command {
 		Short: "Estimate what a deployment needs and costs in a month",
 		Long: "Estimate a month of a deployment: Bigtable nodes, storage, messages, tasks, CPU, requests and money; and\n" +
 			"of one machine with `affinity serve` in its place, with how many events a day it serves at most. It is\n" +
-			"arithmetic on measured figures of the engine and on prices that were read on the dates in terraform/COSTS.md.\n" +
-			"No engine is asked. A price that nobody could read is unknown: give it with --price, or all with --price-file,\n" +
-			"or it is not in the sum. Without the price of Bigtable's nodes, the main item, there is no sum.",
+			"arithmetic on measured figures of the engine and on prices that were read on the dates in\n" +
+			"functions/docs/operate/costs.md. No engine is asked. A price that nobody could read is unknown: give it with\n" +
+			"--price, or all with --price-file, or it is not in the sum. Without the price of Bigtable's nodes, the main item, there is no sum.",
 		Example: "  affinity plan --events-per-day 1e6 --users 200000 --retention 90\n" +
 			"  affinity plan --events-per-day 1e8 --users 1e7 --retention 90 --reads-per-second 500 --before \\\n" +
 			"    --price bigtable_nodes=0.65 --price bigtable_ssd=0.17",

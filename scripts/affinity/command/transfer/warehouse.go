@@ -65,7 +65,7 @@ func Warehouse(t *command.Tool) *cobra.Command {
 		Use:   "warehouse",
 		Short: "Write the app's events, profiles and segments for analysts, as Parquet",
 		Long: "Write the app's events, profiles and segments for analysts, as Parquet. The program affinity-warehouse does it: in a checkout\n" +
-			"it is built, elsewhere it must be beside this one or in the PATH. scripts/guides/warehouse.md says more.",
+			"it is built, elsewhere it must be beside this one or in the PATH. functions/docs/guides/warehouse.md says more.",
 	}, exportTo, verify)
 }
 

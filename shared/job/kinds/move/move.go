@@ -2,7 +2,7 @@
 // in use. It runs the phases of a move one after the other: each is a job over all
 // users, which begins with a wait until nobody acts on the configuration of the phase
 // before, and ends by beginning the next. Package profile moves each user, and its page
-// REGIONS.md says why that loses nothing.
+// functions/docs/design/regions.md says why that loses nothing.
 //
 // The app's configuration holds the phase (config.Move); the jobs lie beside it:
 //

@@ -70,10 +70,10 @@ func (h *harness) Each(_ context.Context, _ config.App, _ segment.Condition, fn 
 	return int64(1000 + look), nil
 }
 
-// token is long, so that a few thousand users fill a chunk.
-func token(look, i int) string {
-	return fmt.Sprintf("%s-%d-%05d", strings.Repeat("x", 100), look, i)
-}
+// token is longer than tokens of users may be, so that a hundred users fill a chunk.
+func token(look, i int) string { return fmt.Sprintf("%s-%d-%05d", long, look, i) }
+
+var long = strings.Repeat("x", 10_000)
 
 func (h *harness) start() job.Job {
 	h.T.Helper()
@@ -141,7 +141,7 @@ func step() int {
 func TestExportSurvivesCrashes(t *testing.T) {
 	for _, f := range []jobtest.Fault{jobtest.FailBefore, jobtest.FailAfter} {
 		for at := 0; ; at += step() {
-			h := newHarness(t, 20_000, 9_000)
+			h := newHarness(t, 280, 126)
 			j := h.start()
 			calls := h.DieAt(at, f)
 			h.Drain()
@@ -158,7 +158,7 @@ func TestExportSurvivesCrashes(t *testing.T) {
 // of one look.
 func TestTwoTasksOfAnExport(t *testing.T) {
 	for at := 0; ; at += step() {
-		h, calls := newHarness(t, 20_000, 9_000), 0
+		h, calls := newHarness(t, 280, 126), 0
 		j := h.start()
 		h.Gate = func(context.Context, string) jobtest.Fault {
 			if calls++; calls-1 == at {
