@@ -21,7 +21,8 @@ func (e *Event) Queries() (ids []string) {
 	return ids
 }
 
-// Position returns where an object stood in the answer with the QueryID of a click, from 1; 0 if the click does not say.
+// Position returns where an object stood in the answer with the QueryID of a click, from 1; 0 if the click does not
+// say.
 func (e *Event) Position(objectID string) int64 {
 	i := slices.Index(e.ObjectIDs, objectID)
 	if i < 0 || e.details == nil || len(e.details.positions) != len(e.ObjectIDs) {

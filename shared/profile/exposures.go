@@ -209,8 +209,8 @@ func (x *Exposures) again(some []met, times map[met]int64) {
 	}
 }
 
-// expose stores an exposure in the row where it was read. A row that changes in between is read again: so an exposure of
-// before a deletion, and one of a user who is out, is never stored after it.
+// expose stores an exposure in the row where it was read. A row that changes in between is read again: so an exposure
+// of before a deletion, and one of a user who is out, is never stored after it.
 func (x *Exposures) expose(ctx context.Context, app config.App, of place, m met, at int64) error {
 	users := of.at.env.store.Users
 	m.of.At = at

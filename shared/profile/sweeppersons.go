@@ -192,8 +192,8 @@ func (s *sweeper) tokensOf(ctx context.Context, app config.App, users []*user, o
 	return own, others, nil
 }
 
-// sweepTokens gives the events of tokens of one region, each of which is there once. It returns what gives the clicks of
-// those that are followed.
+// sweepTokens gives the events of tokens of one region, each of which is there once. It returns what gives the clicks
+// of those that are followed.
 func (s *sweeper) sweepTokens(ctx context.Context, app config.App, tokens []*sweptToken, whole *store.Range,
 	o PersonSweep, total *swept) (clicks func() error, err error) {
 	users, byToken := make([]*user, len(tokens)), make(map[string]*sweptToken, len(tokens))

@@ -41,9 +41,9 @@ func exposedTo(column string, at int64) (Exposure, error) {
 }
 
 // Expose stores an exposure in the row of a user unless the row has an earlier one of the same arm: so of two that are
-// written at once the earlier one remains, in any order. Exposures to what has ended since go. It changes nothing if what row says of the owner, of deletions,
-// of opt-outs or of consents has changed since the caller has read it, and returns false; also if there is an earlier
-// exposure, or the first answer was lost.
+// written at once the earlier one remains, in any order. Exposures to what has ended since go. It changes nothing if
+// what row says of the owner, of deletions, of opt-outs or of consents has changed since the caller has read it, and
+// returns false; also if there is an earlier exposure, or the first answer was lost.
 func (s Users) Expose(ctx context.Context, app, user string, row User, e Exposure) (bool, error) {
 	m, at, owner := bigtable.NewMutation(), bigtable.Timestamp(e.At*1000), []byte(nil)
 	for _, of := range row.Exposures {

@@ -73,7 +73,8 @@ func allOf(app config.App, now time.Time) (all []defined) {
 // arms returns the arms with their weights, the control first.
 func (d definition) arms() (arms []lift.Arm) {
 	if d.Experiment == nil {
-		return []lift.Arm{{Name: experiment.HeldOut, Weight: d.Holdout.Share}, {Name: experiment.Personalized, Weight: 1 - d.Holdout.Share}}
+		share := d.Holdout.Share
+		return []lift.Arm{{Name: experiment.HeldOut, Weight: share}, {Name: experiment.Personalized, Weight: 1 - share}}
 	}
 	for _, a := range d.Experiment.Arms {
 		arms = append(arms, lift.Arm{Name: a.Name, Weight: a.Weight})
