@@ -21,10 +21,12 @@ var (
 	//go:embed README.md guides reference operate design
 	documents embed.FS
 
-	//go:embed assets
+	//go:embed assets/*.html
 	assets embed.FS
-
-	style, behaviour = asset("style.css"), asset("docs.js")
+	//go:embed assets/style.css
+	style string
+	//go:embed assets/docs.js
+	behaviour string
 
 	frame  = template.Must(template.ParseFS(assets, "assets/page.html"))
 	listed = template.Must(template.ParseFS(assets, "assets/found.html"))
@@ -37,14 +39,6 @@ var (
 
 // Files are the documents as they are in the repository.
 func Files() fs.FS { return documents }
-
-func asset(name string) string {
-	text, err := assets.ReadFile("assets/" + name)
-	if err != nil {
-		panic(err) // embedded
-	}
-	return string(text)
-}
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))

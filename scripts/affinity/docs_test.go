@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -74,9 +75,8 @@ func TestConfigurationPage(t *testing.T) {
 // variable is a variable of the environment that a struct tag names.
 type variable struct{ name, meaning, value, folder string }
 
-// variables are those of the functions and of the packages that they link, the best explained field of each.
-func variables(t *testing.T) []variable {
-	all := map[string]variable{}
+// inspect visits the syntax of the functions and of the packages that they link, with the folder of each file.
+func inspect(t *testing.T, visit func(folder string, n ast.Node)) {
 	for _, root := range []string{"functions", "shared"} {
 		must(t, filepath.WalkDir("../../"+root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
@@ -88,16 +88,24 @@ func variables(t *testing.T) []variable {
 			}
 			folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../")
 			ast.Inspect(file, func(n ast.Node) bool {
-				if f, ok := n.(*ast.Field); ok && f.Tag != nil && len(f.Names) == 1 {
-					if v, ok := described(f, folder); ok && len(v.meaning) >= len(all[v.name].meaning) {
-						all[v.name] = v
-					}
-				}
+				visit(folder, n)
 				return true
 			})
 			return nil
 		}))
 	}
+}
+
+// variables are those of the functions, the best explained field of each.
+func variables(t *testing.T) []variable {
+	all := map[string]variable{}
+	inspect(t, func(folder string, n ast.Node) {
+		if f, ok := n.(*ast.Field); ok && f.Tag != nil && len(f.Names) == 1 {
+			if v, ok := described(f, folder); ok && len(v.meaning) >= len(all[v.name].meaning) {
+				all[v.name] = v
+			}
+		}
+	})
 	if len(all) < 30 {
 		t.Errorf("%d variables found", len(all))
 	}
@@ -122,6 +130,66 @@ func described(f *ast.Field, folder string) (variable, bool) {
 	}
 	v.meaning = strings.Join(strings.Fields(f.Doc.Text()+" "+f.Comment.Text()), " ")
 	return v, true
+}
+
+// The page of the metrics has those that Prometheus or a collector gets, and those that Terraform makes of log lines.
+func TestMetricsPage(t *testing.T) {
+	measured := map[string]string{}
+	inspect(t, func(_ string, n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) < 2 {
+			return
+		}
+		if name := literal(call.Args[0]); strings.HasPrefix(name, "affinity.") {
+			for _, arg := range call.Args[1:] {
+				if inner, ok := arg.(*ast.CallExpr); ok && len(inner.Args) == 1 {
+					arg = inner.Args[0] // WithDescription
+				}
+				if text := literal(arg); len(text) > len(measured[name]) {
+					measured[name] = text
+				}
+			}
+		}
+	})
+	if len(measured) < 8 {
+		t.Errorf("metrics found: %v", measured)
+	}
+	page := "# Metrics\n\n`go test ./scripts/affinity -run MetricsPage -rewrite` makes this page of the source.\n\n## Of the engine\n\n" +
+		"`GET /metrics` of `affinity up` and of `serve` has them for Prometheus, with `_` in place of dots, and OpenTelemetry exports them:\n" +
+		"[telemetry](../../../shared/telemetry/README.md).\n\n| metric | what it counts |\n|---|---|\n"
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		page += "| `" + name + "` | " + cell(measured[name]) + " |\n"
+	}
+	page += "\n## Of a deployment\n\nTerraform makes them of log lines, below `logging.googleapis.com/user/` and `name_prefix`. " +
+		"[Monitoring](../../../terraform/modules/monitoring/README.md)\nsays which alerts and objectives use them.\n\n" +
+		"| metric | what it counts | unit | labels |\n|---|---|---|---|\n"
+	var deployed struct {
+		Metrics []struct {
+			Name, Help, Unit string
+			Labels           []string
+		}
+	}
+	text, err := os.ReadFile("../../terraform/modules/monitoring/metrics.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &deployed))
+	for _, m := range deployed.Metrics {
+		page += fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.Name, cell(m.Help), m.Unit, strings.Join(m.Labels, ", "))
+	}
+	comparePages(t, map[string]string{"reference/metrics.md": page})
+}
+
+// literal is the text of an expression of string literals, or "".
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		if err == nil && e.Kind == token.STRING {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return ""
 }
 
 func TestDocsCommand(t *testing.T) {

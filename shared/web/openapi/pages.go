@@ -27,6 +27,7 @@ type Page struct {
 // page is what the template shows.
 type page struct {
 	About      template.HTML
+	Reference  string // the page of the documents about a resource, "" for none
 	Operations []*operation
 	Groups     []group // of the index only
 }
@@ -123,7 +124,8 @@ func Pages() ([]Page, error) {
 				Text: o.Method + " " + o.Path + "\n" + said.Sections[0].Text})
 		}
 		index.Groups = append(index.Groups, g)
-		shown, err := page{About: markdown.Blocks(tag.Text("description")), Operations: g.Operations}.render()
+		shown, err := page{About: markdown.Blocks(tag.Text("description")), Reference: tag.Text("x-reference"),
+			Operations: g.Operations}.render()
 		if err != nil {
 			return nil, fmt.Errorf("render page %q: %w", g.Name, err)
 		}
