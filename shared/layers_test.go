@@ -73,7 +73,7 @@ var layers = []layer{
 	// Engine: it reaches Bigtable through store, and nothing else does. Edges lie between: queue
 	// leads to Pub/Sub and Cloud Tasks, web to HTTP.
 	{"shared/store/rowstream", "", "bigtable grpc"},
-	{"shared/store", "score/affinity catalog deadline event score/schema rank/segment store/rowstream terraform app/usage wire", "bigtable grpc"},
+	{"shared/store", "score/affinity catalog deadline event score/experiment score/schema rank/segment store/rowstream terraform app/usage wire", "bigtable grpc"},
 	{"shared/queue/pubsub", "event/bus app/config telemetry", "pubsub grpc"},
 	{"shared/queue", "", ""},
 	{"shared/queue/taskqueue", "app/config queue telemetry", "tasks grpc"},

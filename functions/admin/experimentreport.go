@@ -20,9 +20,9 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 			return httpapi.Errorf(http.StatusUnprocessableEntity, "month must be a month like 2026-11")
 		}
 	}
-	if p := q.Get("population"); p != "" && p != "active" {
-		return httpapi.Errorf(http.StatusUnprocessableEntity,
-			"population must be active: the engine does not keep who has seen an arm")
+	exposed := q.Get("population") == "exposed"
+	if q.Has("population") && !exposed && q.Get("population") != "active" {
+		return httpapi.Errorf(http.StatusUnprocessableEntity, "population must be active or exposed")
 	}
 	all, err := config.ReportsOf(h.Config).All(r.Context(), app)
 	if err != nil {
@@ -55,6 +55,9 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 	}
 	if q.Has("metric") {
 		body.Metric = q.Get("metric")
+	}
+	if exposed {
+		body.Reports = body.Exposed
 	}
 	text, ok := body.Reports[body.Metric]
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/affinityengine/affinity/shared/fault"
 	"github.com/affinityengine/affinity/shared/job"
 	"github.com/affinityengine/affinity/shared/job/kinds/reports"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/web/auth"
 	"github.com/affinityengine/affinity/shared/web/httpapi"
 )
@@ -55,7 +56,7 @@ func (h handler) startReport(w http.ResponseWriter, r *http.Request, app config.
 	switch {
 	case request.Experiment == "":
 		return fault.New(fault.Invalid, "experiment is required: the name of the app's experiment, or %q",
-			reports.OfHoldout)
+			experiment.OfHoldout)
 	case request.Currency != "" && !currencyForm.MatchString(request.Currency):
 		return fault.New(fault.Invalid, "currency %.20q must be three capital letters, such as EUR", request.Currency)
 	}
@@ -68,7 +69,7 @@ func (h handler) startReport(w http.ResponseWriter, r *http.Request, app config.
 	case errors.Is(err, reports.ErrBusy):
 		return httpapi.Errorf(http.StatusConflict, "Report %s of %q is under way: an experiment can have one at a time", j.ID,
 			request.Experiment)
-	case errors.Is(err, reports.ErrUnknown) && request.Experiment == reports.OfHoldout:
+	case errors.Is(err, reports.ErrUnknown) && request.Experiment == experiment.OfHoldout:
 		return httpapi.Errorf(http.StatusNotFound, "The app holds nobody out, so there is nothing to compare: "+
 			"the operator's command `affinity app holdout` holds some users out")
 	case errors.Is(err, reports.ErrUnknown):

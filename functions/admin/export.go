@@ -94,7 +94,7 @@ func (x *exportOf) begin(ctx context.Context, appID string) (err error) {
 	if x.holder, err = x.Profiles.StoreOf(ctx, x.app, x.user); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
-	if x.row, err = x.holder.Users.ReadUser(ctx, appID, x.user); err != nil {
+	if x.row, err = x.holder.Users.ReadPrimary(ctx, appID, x.user, store.UserArrival); err != nil {
 		return fmt.Errorf("export a user: %w", err)
 	}
 	if x.person, err = profile.IdentitiesOf(x.Profiles).Person(ctx, x.app, x.user, x.row); err == nil {
@@ -152,6 +152,10 @@ func (x *exportOf) sendAll(ctx context.Context) error {
 		return err
 	}
 	user.Consents = view.Consents(c)
+	for _, e := range x.row.Exposures {
+		user.Exposures = append(user.Exposures, api.ExportedExposure{Experiment: e.Experiment, Since: api.AtMillis(e.Since),
+			Arm: e.Arm, At: api.AtMillis(e.At)})
+	}
 	if err := errors.Join(x.write(api.ExportLine{User: &user}),
 		x.write(api.ExportLine{Profile: x.renderProfile()})); err != nil {
 		return err

@@ -21,7 +21,7 @@ func (l *lines) addReport(line *api.ExportedReport, grant auth.Grant, kept bool)
 	if line.Experiment == "" || line.Reports[line.Metric] == nil {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The report has no experiment, or none of its metric")
 	}
-	body, err := json.Marshal(map[string]any{"metric": line.Metric, "reports": line.Reports})
+	body, err := json.Marshal(map[string]any{"metric": line.Metric, "reports": line.Reports, "exposed": line.Exposed})
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,7 @@ func open(ctx context.Context, log *slog.Logger, s Settings) (http.Handler, erro
 // Over returns the function over services that other functions of the process may use too.
 func Over(base backend.Base, who *auth.Authenticator, profiles *profile.Engine, tasks queue.Queue,
 	settings job.Settings) http.Handler {
+	function.AtExit(profile.ExposuresOf(profiles).Flush)
 	orderer := ranker.New(base.Store, base.CachedConfig, profiles, base.Now, base.Log)
 	return New(Backends{
 		Base: base, Auth: who, Profiles: profiles, Orderer: orderer,

@@ -111,6 +111,57 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
+// BenchmarkExperiment answers the same requests with an experiment that runs and without one, in turn: 100 candidates for
+// one of 2,000 users, each of whom the experiment meets once. It says how many times as long the median and the sum of
+// those with an experiment took.
+//
+//	go test ./functions/rank -run '^$' -bench Experiment -benchtime 10000x
+func BenchmarkExperiment(b *testing.B) {
+	var handlers [2]http.Handler
+	for i := range handlers {
+		s := department(b)
+		handlers[i] = rank.New(s.Backends.ForRank())
+		if i == 0 {
+			continue
+		}
+		c := s.Backends.CachedConfig
+		app, err := c.App(b.Context(), functiontest.App)
+		must.Succeed(b, err)
+		other := app.Strategy
+		other.PersonalizationImpact = 90
+		second, _, err := c.SetStrategy(b.Context(), functiontest.App, other)
+		must.Succeed(b, err)
+		between(b, c, s.Backends.Now(), [2]int64{app.StrategyVersion, second.StrategyVersion})
+	}
+	all := bodies(b, func(r *api.RankRequest) { r.ObjectIDs, r.UserToken = r.ObjectIDs[:100], "user-0000" })
+	var took [2][]time.Duration
+	for n := 0; b.Loop(); n++ {
+		body := bytes.Replace(all[n%len(all)], []byte("user-0000"), fmt.Appendf(nil, "user-%04d", n*7919%2000), 1)
+		for i := range handlers {
+			i ^= n % 2
+			r := functiontest.NewRequest("recommendation", "POST", "/1/rank", string(body))
+			w, began := httptest.NewRecorder(), time.Now()
+			if handlers[i].ServeHTTP(w, r); w.Code != http.StatusOK {
+				b.Fatalf("%d %s", w.Code, w.Body)
+			}
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	var median, sum [2]float64
+	for i, all := range took {
+		slices.Sort(all)
+		median[i] = float64(all[len(all)/2])
+		for _, d := range all {
+			sum[i] += float64(d)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median[0]/1e3, "us-without")
+	b.ReportMetric(median[1]/1e3, "us-with")
+	b.ReportMetric(median[1]/median[0], "x-median")
+	b.ReportMetric(sum[1]/sum[0], "x-sum")
+}
+
 // BenchmarkBoosts answers boosts of 100 affinities for a user with 200, whose row is
 // read from the in-process Bigtable, and renders them alone.
 func BenchmarkBoosts(b *testing.B) {

@@ -62,6 +62,7 @@ func (h handler) boosts(w http.ResponseWriter, r *http.Request, app config.App, 
 	if err != nil {
 		return err
 	}
+	profile.ExposuresOf(h.Profiles).Note(user, read)
 	rendered, err := h.renderBoost(r.Context(), read.App, request)
 	if err != nil {
 		return err

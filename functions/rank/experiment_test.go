@@ -3,6 +3,7 @@ package rank_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +15,14 @@ import (
 	"github.com/affinityengine/affinity/shared/app/config"
 	"github.com/affinityengine/affinity/shared/local/functiontest"
 	"github.com/affinityengine/affinity/shared/local/must"
+	"github.com/affinityengine/affinity/shared/profile"
 	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/strategy"
+	"github.com/affinityengine/affinity/shared/store"
 )
 
 // between starts an experiment between two versions of the strategy, in which users are in these arms.
-func between(t *testing.T, c *config.Cached, now time.Time, versions [2]int64, users ...string) experiment.Experiment {
+func between(t testing.TB, c *config.Cached, now time.Time, versions [2]int64, users ...string) experiment.Experiment {
 	t.Helper()
 	e := experiment.Experiment{Name: "popular", Coverage: 1, Metric: "clicks", Arms: []experiment.Arm{
 		{Name: "as-is", Strategy: versions[0], Weight: 0.5}, {Name: "popular", Strategy: versions[1], Weight: 0.5}}}
@@ -107,5 +110,52 @@ func TestArms(t *testing.T) {
 	}
 	if _, text := functiontest.Call(h, key, "POST", "/1/rank", fmt.Sprintf(list, "bob", "")); strings.Contains(text, "experiment") {
 		t.Errorf("the answer of an app without an experiment names one: %s", text)
+	}
+}
+
+// An answer of an arm is noted, and those that say another strategy, explain, or are no order are not.
+func TestExposures(t *testing.T) {
+	b := newBoutique(t)
+	b.view(t, "bob", 2*day, "o0", "o1")
+	c, h := b.Backends.CachedConfig, rank.New(b.Backends.ForRank())
+	app, err := c.App(t.Context(), functiontest.App)
+	must.Succeed(t, err)
+	other := app.Strategy
+	other.PersonalizationImpact = 1
+	second, _, err := c.SetStrategy(t.Context(), functiontest.App, other)
+	must.Succeed(t, err)
+	e := between(t, c, b.Backends.Now(), [2]int64{app.StrategyVersion, second.StrategyVersion}, "ann", "bob")
+	exposures := func(user string) (arms []string) {
+		must.Succeed(t, profile.ExposuresOf(b.Backends.Profiles).Flush(t.Context()))
+		row, err := b.Backends.Store.Users.ReadPrimary(t.Context(), functiontest.App, user, store.UserExposures)
+		must.Succeed(t, err)
+		for _, x := range row.Exposures {
+			if arms = append(arms, x.Arm); x.Experiment != e.Name || x.Since != e.StartAt.UnixMilli() {
+				t.Errorf("%s: %+v", user, x)
+			}
+		}
+		return arms
+	}
+	list := `{"userToken":"%s","index":"i","objectIDs":["o0","o1"]%s}`
+	for _, options := range []string{`,"explain":true`, `,"strategy":1`} {
+		ranked(t, h, fmt.Sprintf(list, "bob", options))
+	}
+	functiontest.Call(h, "recommendation", "GET", "/1/profiles/bob", "")
+	if got := exposures("bob"); len(got) > 0 {
+		t.Errorf("nobody has answered bob: %q", got)
+	}
+	for user, ask := range map[string]func(user string){
+		"bob": func(user string) { ranked(t, h, fmt.Sprintf(list, user, "")) },
+		"ann": func(user string) { boosted(t, h, "/1/boosts/"+user+"?engine=algolia") },
+		"eve": func(user string) {
+			functiontest.Call(h, "recommendation", "POST", "/1/recommend", `{"model":"for-you","index":"i","userToken":"`+user+`"}`)
+		},
+	} {
+		arm, _ := e.Arm(user)
+		for range 2 {
+			if ask(user); !slices.Equal(exposures(user), []string{e.Arms[arm].Name}) {
+				t.Errorf("%s: %q", user, exposures(user))
+			}
+		}
 	}
 }

@@ -56,7 +56,7 @@ func TestExperimentReport(t *testing.T) {
 	if got.Metric != "conversions" || got.People != 600 || got.Arms[0].Users != int64(held) || got.Arms[1].Conversions != int64(600-held) || len(got.Series) != 1 {
 		t.Errorf("%+v", got)
 	}
-	run("report", "holdout", "--last", "-o", "csv").wants(t, cli.ExitOK, "name,users,expected,exposed,clicks,conversions,revenue,perUser\nholdout,", "\npersonalized,")
+	run("report", "holdout", "--last", "-o", "csv").wants(t, cli.ExitOK, "name,users,expected,exposed,clicks,conversions,revenue,perUser,attributed\nholdout,", "\npersonalized,")
 	run("report", "holdout", "--month", "2026-01").wants(t, cli.ExitFailed, `No report of "holdout" of 2026-01`)
 	run("report", "holdout", "--month", "January").wants(t, cli.ExitFailed, "month must be a month like 2026-11")
 	run("report", "holdout", "--from", "2020-01-01").wants(t, cli.ExitFailed, `is before the first day of "holdout"`)

@@ -87,9 +87,11 @@ type ExportedReport struct {
 	Definition string `json:"definition"`
 	Job        string `json:"job"`
 	AsOf       Time   `json:"asOf"`
-	// Reports are those of each metric, and Metric is the one that decides.
+	// Reports are those of each metric, Exposed those of the people whom an arm has answered, and Metric is the one that
+	// decides.
 	Metric  string                     `json:"metric"`
 	Reports map[string]json.RawMessage `json:"reports"`
+	Exposed map[string]json.RawMessage `json:"exposed"`
 }
 
 // ExportedLinks are the links of a token, as its row has them.

@@ -52,6 +52,16 @@ type ExportedUser struct {
 	OptedOut []string `json:"optedOut"`
 	// Consents are what holds for the user and each purpose of the app; absent if it has none.
 	Consents []UserPurpose `json:"consents,omitempty"`
+	// Exposures are the arms of experiments that have answered for the user.
+	Exposures []ExportedExposure `json:"exposures,omitempty"`
+}
+
+// ExportedExposure says when an arm of an experiment first answered for a user.
+type ExportedExposure struct {
+	Experiment string `json:"experiment"` // HoldoutExperiment: the holdout
+	Since      Time   `json:"since"`      // when the experiment began
+	Arm        string `json:"arm"`
+	At         Time   `json:"at"`
 }
 
 // ExportedEvent is an event of the log.

@@ -53,7 +53,7 @@ type ExperimentReportQuery struct {
 	Metric     string // clicks, conversions or revenue
 	From, To   string // the days that the report must have
 	Month      string // the report of a month, such as 2026-11
-	Population string // "active"
+	Population string // "active", which is what "" means, or "exposed"
 }
 
 // ExperimentReport is what the arms of an experiment have shown. It follows from the log of events alone.
@@ -66,7 +66,8 @@ type ExperimentReport struct {
 	Currency   string `json:"currency,omitempty"`
 	Population string `json:"population"`
 	People     int64  `json:"people"` // of all arms, each once
-	// Crossed counts the people who also have a token that is in another arm.
+	// Crossed counts the people whom another arm has answered too, and those without an answer who have a token of
+	// another arm.
 	Crossed int64       `json:"crossed"`
 	Days    int         `json:"days"`
 	Arms    []ReportArm `json:"arms"`
@@ -92,11 +93,22 @@ type ReportArm struct {
 	Name        string             `json:"name"`
 	Users       int64              `json:"users"`
 	Expected    float64            `json:"expected"` // users by the weights
-	Exposed     int64              `json:"exposed"`
+	Exposed     int64              `json:"exposed"`  // users for whom an arm has answered
 	Clicks      int64              `json:"clicks"`
 	Conversions int64              `json:"conversions"`
 	Revenue     map[string]float64 `json:"revenue"` // by currency
 	PerUser     float64            `json:"perUser"` // of the metric, neither bounded nor adjusted
+	Attributed  ReportAttributed   `json:"attributed"`
+}
+
+// ReportAttributed is what the people of an arm bought after an answer: of conversions with the queryID of one.
+type ReportAttributed struct {
+	Conversions int64              `json:"conversions"`
+	Revenue     map[string]float64 `json:"revenue"` // by currency
+	// Position is the mean of where the objects stood in the answers, from 1, by the last click on one of them with the
+	// same queryID; null if there is none. Positioned counts the conversions with such a click.
+	Position   *float64 `json:"position"`
+	Positioned int64    `json:"positioned"`
 }
 
 // ReportLift compares an arm with the control.

@@ -80,7 +80,7 @@ type Event struct {
 
 	ordinal int      // position in its request
 	request uint64   // random number of its request
-	details *details // fields that only ID and Revenue read; nil if the client sent none of them
+	details *details // fields that ID, Revenue and attribution read; nil if the client sent none of them
 }
 
 // details holds the fields of an event that neither scoring nor the catalog

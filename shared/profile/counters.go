@@ -45,6 +45,8 @@ type Counters struct {
 	// Refreshed the refreshes at the end of windows, and Spared those that found a valid
 	// profile.
 	Marked, Refreshed, Spared atomic.Int64
+	// ExposuresLeft counts exposures that found no place to wait: the next answer of the user is noted.
+	ExposuresLeft atomic.Int64
 	// OrphansDeleted counts blocks deleted because no manifest named them.
 	OrphansDeleted atomic.Int64
 }
@@ -93,5 +95,6 @@ func (c *Counters) Each(fn func(name, help string, read func() int64)) {
 	fn("affinity.marked_users", "Marks of users whose profiles are refreshed at the end of a write window.", c.Marked.Load)
 	fn("affinity.window_refreshes", "Profiles that were computed at the end of a write window.", c.Refreshed.Load)
 	fn("affinity.window_spared", "Ends of write windows that found a valid profile.", c.Spared.Load)
+	fn("affinity.exposures_left", "Exposures to experiments that found no place to wait.", c.ExposuresLeft.Load)
 	fn("affinity.swept_blocks", "Blocks deleted because no manifest named them.", c.OrphansDeleted.Load)
 }

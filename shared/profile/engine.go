@@ -53,6 +53,8 @@ type env struct {
 	region  string
 	regions *regions
 	engine  *Engine // of the store
+	// exposures are those of the engines of all regions.
+	exposures *Exposures
 }
 
 // MinSlack and MaxSlack bound the slack of deletions: how much later than its own clock
@@ -94,7 +96,9 @@ func New(s *store.Store, apps config.Source, cached *config.Cached, now func() t
 	}
 	all, first := s.Regions()
 	if all == nil {
-		return newEngine(v, apps, cached)
+		e := newEngine(v, apps, cached)
+		v.exposures = newExposures(e)
+		return e
 	}
 	engines := make(map[string]*Engine, len(all))
 	for name, at := range all {

@@ -174,3 +174,9 @@ func (r Residents) Located(ctx context.Context, app config.App, token string) (b
 
 // RememberAs lets an engine know the locations of users that another one remembers.
 func (e *Engine) RememberAs(other *Engine) { e.env.regions.finder = other.env.regions.finder }
+
+// ByHand lets nothing write exposures but Flush.
+func (x *Exposures) ByHand() *Exposures {
+	x.writer.After = func(time.Duration, func()) {}
+	return x
+}

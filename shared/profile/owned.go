@@ -131,8 +131,11 @@ func (v *env) placesOf(ctx context.Context, app config.App, tokens []string,
 	found := make(map[string]place, len(tokens))
 	if !app.Owned() {
 		read := v.store.Users.ReadUserStates
-		if parts == store.UserHistory {
+		switch parts {
+		case store.UserHistory:
 			read = v.store.Users.ReadUserHistories
+		case store.UserExposures:
+			read = v.store.Users.ReadUserExposures
 		}
 		rows, err := read(ctx, app.ID, distinct(tokens))
 		for token, row := range rows {

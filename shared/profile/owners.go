@@ -144,7 +144,7 @@ func (e *Engine) complete(ctx context.Context, app config.App, token string) err
 	for _, other := range others {
 		// The row is read after it has become Moved: what it holds now nobody changes any more
 		// who counts.
-		old, err := other.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserSession)
+		old, err := other.env.store.Users.ReadPrimary(ctx, app.ID, token, store.UserArrival)
 		if err != nil {
 			return err
 		}

@@ -52,8 +52,9 @@ func Join(first string, engines map[string]*Engine) error {
 
 func join(first string, engines map[string]*Engine, finder *location.Finder) {
 	r := &regions{first: first, engines: engines, finder: finder}
+	exposures := newExposures(engines[first])
 	for name, e := range engines {
-		e.env.regions, e.env.region = r, name
+		e.env.regions, e.env.region, e.env.exposures = r, name, exposures
 	}
 }
 

@@ -31,6 +31,8 @@ type SweepOptions struct {
 	// Until is the time after which the sweep starts no group of users. Zero means no
 	// limit.
 	Until time.Time
+	// met also gives users without events who have met an experiment.
+	met bool
 }
 
 // ErrStop is what the function of a sweep returns to end it before the user of the
@@ -83,7 +85,7 @@ func (s *sweeper) groups(ctx context.Context, app config.App, r store.Range, o S
 	read func(users []*user, whole *store.Range) (swept, error)) (SweepProgress, error) {
 	total, window := SweepProgress{Next: r.From}, s.window(app, o.AsOf)
 	for first := true; !total.Done && (first || o.Until.IsZero() || s.now().Before(o.Until)); first = false {
-		users, next, left, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o.Only)
+		users, next, left, err := s.next(ctx, app, store.Range{From: total.Next, To: r.To}, window, o)
 		if err != nil {
 			return total, err
 		}
@@ -133,7 +135,7 @@ func (s *sweeper) window(app config.App, asOf time.Time) affinity.Window {
 // next reads the rows of the next group of users. It returns the user after the
 // last one, or "" if no user follows.
 func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w affinity.Window,
-	only func(string) bool) (users []*user, next string, left faults, err error) {
+	o SweepOptions) (users []*user, next string, left faults, err error) {
 	n := 0
 	add := func(token string, row store.User) error {
 		if n++; n > sweptUsers {
@@ -141,7 +143,8 @@ func (s *sweeper) next(ctx context.Context, app config.App, r store.Range, w aff
 			return nil
 		}
 		away := app.Residency.On() && row.Owner.State == store.Moved
-		if row.Ticket == 0 || row.Gone() || away || only != nil && !only(token) {
+		nobody := row.Ticket == 0 && !(o.met && len(row.Exposures) > 0)
+		if nobody || row.Gone() || away || o.Only != nil && !o.Only(token) {
 			return nil
 		}
 		u := &user{token: token}

@@ -9,6 +9,7 @@ import (
 	"github.com/affinityengine/affinity/shared/event"
 	"github.com/affinityengine/affinity/shared/profile/links"
 	"github.com/affinityengine/affinity/shared/score/affinity"
+	"github.com/affinityengine/affinity/shared/score/consent"
 	"github.com/affinityengine/affinity/shared/score/history"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -26,9 +27,15 @@ type PersonSweep struct {
 	SweepOptions
 	// Event gets each event that counts, as SweepObjects gives it: those of a token in the order of the log.
 	Event func(of *SweptPerson, token string, e affinity.Event)
+	// Exposure gets each exposure of the person to an arm of an experiment, as its token has it.
+	Exposure func(of *SweptPerson, e store.Exposure)
 	// Original gets each conversion once more, as the client sent it: a value for schema.ParseOriginal. An error means
 	// that it is damaged: it counts as faulty, and the sweep goes on.
 	Original func(of *SweptPerson, token string, at int64, original []byte) error
+	// Clicked gets each click as the client sent it of the persons for whom Follows says so, once all of their events and
+	// conversions were given. Its errors are as those of Original.
+	Follows func(of *SweptPerson) bool
+	Clicked func(of *SweptPerson, at int64, original []byte) error
 }
 
 // maxNoted is the number of conversions whose originals a sweep reads at a time.
@@ -44,6 +51,7 @@ func SweepPersons(ctx context.Context, e *Engine, app config.App, r store.Range,
 		return SweepProgress{}, err
 	}
 	s := at.sweeper
+	o.met = o.Exposure != nil
 	return s.groups(ctx, app, r, o.SweepOptions, progress, func(users []*user, whole *store.Range) (swept, error) {
 		return s.sweepPersons(ctx, app, users, whole, o)
 	})
@@ -63,11 +71,15 @@ type sweptToken struct {
 
 // counts reports whether an event of the token counts for the person.
 func (t *sweptToken) counts(e affinity.Event) bool {
+	return t.holds(e.Time) && !(t.intervals != nil && t.optedOut.Has(e.Type))
+}
+
+// holds reports whether what was done under the token at a time is the person's.
+func (t *sweptToken) holds(time int64) bool {
 	if t.intervals == nil {
-		return t.cell == nil || len(t.cell.Holders(e.Time, exclusionOf(t.row))) == 0
+		return t.cell == nil || len(t.cell.Holders(time, exclusionOf(t.row))) == 0
 	}
-	holds := func(i links.Interval) bool { return i.Holds(e.Time) }
-	return !t.optedOut.Has(e.Type) && slices.ContainsFunc(t.intervals, holds)
+	return slices.ContainsFunc(t.intervals, func(i links.Interval) bool { return i.Holds(time) })
 }
 
 // sweepPersons gives the events of a group. A token may have been used by several persons, and a stream has one state
@@ -78,13 +90,38 @@ func (s *sweeper) sweepPersons(ctx context.Context, app config.App, users []*use
 	if err != nil {
 		return total, err
 	}
+	for _, t := range slices.Concat(own, others) {
+		t.giveExposures(o)
+	}
+	var follow []func() error
 	for ; len(own) > 0; whole = nil {
-		if err := s.sweepTokens(ctx, app, own, whole, o, &total); err != nil {
+		clicks, err := s.sweepTokens(ctx, app, own, whole, o, &total)
+		if err != nil {
 			return total, err
 		}
+		follow = append(follow, clicks)
 		own, others = layer(others)
 	}
+	if o.Follows != nil {
+		for _, clicks := range follow {
+			if err := clicks(); err != nil {
+				return total, err
+			}
+		}
+	}
 	return total, nil
+}
+
+// giveExposures gives the exposures of the token that are the person's, unless the app may use nothing of the token.
+func (t *sweptToken) giveExposures(o PersonSweep) {
+	if o.Exposure == nil || t.use == consent.None {
+		return
+	}
+	for _, e := range t.row.Exposures {
+		if t.holds(e.At) {
+			o.Exposure(t.of, e)
+		}
+	}
 }
 
 // layer takes the first of each token, in one region, from tokens in the order of rows. It returns the rest too.
@@ -155,9 +192,10 @@ func (s *sweeper) tokensOf(ctx context.Context, app config.App, users []*user, o
 	return own, others, nil
 }
 
-// sweepTokens gives the events of tokens of one region, each of which is there once.
+// sweepTokens gives the events of tokens of one region, each of which is there once. It returns what gives the clicks
+// of those that are followed.
 func (s *sweeper) sweepTokens(ctx context.Context, app config.App, tokens []*sweptToken, whole *store.Range,
-	o PersonSweep, total *swept) error {
+	o PersonSweep, total *swept) (clicks func() error, err error) {
 	users, byToken := make([]*user, len(tokens)), make(map[string]*sweptToken, len(tokens))
 	for i, t := range tokens {
 		users[i], byToken[t.token] = t.user, t
@@ -184,12 +222,12 @@ func (s *sweeper) sweepTokens(ctx context.Context, app config.App, tokens []*swe
 		}
 		some := noted
 		noted = noted[:0]
-		return sw.originals(ctx, byToken, some, o)
+		return sw.originals(ctx, byToken, some, event.Conversion, o.Original)
 	})
 	sw.whole = whole
-	err := sw.run(ctx)
+	err = sw.run(ctx)
 	if err == nil {
-		err = sw.originals(ctx, byToken, noted, o)
+		err = sw.originals(ctx, byToken, noted, event.Conversion, o.Original)
 	}
 	total.logged += sw.logged
 	left := sw.left.all()
@@ -198,25 +236,41 @@ func (s *sweeper) sweepTokens(ctx context.Context, app config.App, tokens []*swe
 	if err == nil {
 		sw.logLeft(ctx)
 	}
-	return err
+	return func() error {
+		var ranges []store.UserRange
+		for _, t := range tokens {
+			if o.Follows(t.of) {
+				from, to := t.windowStart(), history.Pos{Time: t.window.Now + 1}
+				ranges = append(ranges, store.UserRange{User: t.token, From: from, To: to})
+			}
+		}
+		// Rows that do not decode were counted with the events, unless a block gave these.
+		give := func(of *SweptPerson, token string, at int64, original []byte) error {
+			if err := o.Clicked(of, at, original); err != nil {
+				total.left.add(token, fmt.Errorf("event at %d: %w", at, err))
+			}
+			return nil
+		}
+		return sw.originals(ctx, byToken, ranges, event.Click, give)
+	}, err
 }
 
-// originals gives the originals of the conversions at noted times.
+// originals gives the originals of the events of a type in ranges.
 func (sw *sweepStream) originals(ctx context.Context, byToken map[string]*sweptToken, noted []store.UserRange,
-	o PersonSweep) error {
+	typ event.Type, give func(of *SweptPerson, token string, at int64, original []byte) error) error {
 	if len(noted) == 0 {
 		return nil
 	}
 	return sw.log.ReadOriginals(ctx, noted, func(token string, row store.LogRow, original []byte) error {
 		t := byToken[token]
 		e, ok := sw.decode(token, row)
-		if !ok || e.Type != event.Conversion || !t.window.Contains(e.Time) || !t.counts(e) {
+		if !ok || e.Type != typ || !t.window.Contains(e.Time) || !t.counts(e) {
 			return nil
 		}
 		if sw.compiled != nil && sw.compiled.KindScore(e.Type, e.Name) == 0 {
 			return nil
 		}
-		if err := o.Original(t.of, token, e.Time, original); err != nil {
+		if err := give(t.of, token, e.Time, original); err != nil {
 			sw.left.add(token, fmt.Errorf("event at %d: %w", e.Time, err))
 		}
 		return nil

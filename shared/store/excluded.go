@@ -155,6 +155,14 @@ func (e exclusion) equal(o exclusion) bool {
 	return bytes.Equal(e.deleted, o.deleted) && bytes.Equal(e.excluded, o.excluded)
 }
 
+// receipt returns up to which receipt (ms) events are deleted, 0 if none are.
+func (e exclusion) receipt() uint64 {
+	if len(e.excluded) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(e.excluded)
+}
+
 // with returns the cells with another tombstone and other types.
 func (e exclusion) with(t affinity.Tombstone, types event.Types) exclusion {
 	next := exclusion{deleted: bigEndian(t.DeletedUntil), excluded: bigEndian(t.ReceivedUntil)}
@@ -215,6 +223,9 @@ func (s *Store) swapExclusion(ctx context.Context, app, user string, old, next e
 	// Drawing a ticket rewrites the cells (an empty append), which refreshes their
 	// timestamps. So the condition compares values.
 	changed := interleave(differs(columnDeleted, old.deleted), differs(columnExcluded, old.excluded), unless)
+	if old.receipt() != next.receipt() { // it is a deletion, so exposures of before it are not written any more
+		m.DeleteCellsInFamily(familyExposed)
+	}
 	m.DeleteCellsInColumn(familyState, columnDeleted)
 	m.Set(familyState, columnDeleted, bigtable.ServerTime, next.deleted)
 	m.DeleteCellsInColumn(familyState, columnExcluded)

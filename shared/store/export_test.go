@@ -14,7 +14,7 @@ var DecodeTables = decodeTables
 var Families = map[string][]string{
 	TableEvents:       append(schema.Wide.Families(), familyOriginal),
 	TableEventsNarrow: append(schema.Narrow.Families(), familyOriginal),
-	TableUsers:        {familyState, familyProfile, familyInline},
+	TableUsers:        {familyState, familyProfile, familyInline, familyExposed},
 	TableHistories:    {familyBlock},
 	TableDictionaries: {familyTerms},
 	TableObjects:      {familyObject},

@@ -247,6 +247,7 @@ func (s Events) ForgetLeft(ctx context.Context, app, user string, owner Owner) e
 	m, now := bigtable.NewMutation(), owner.appendBinary(nil)
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
+	m.DeleteCellsInFamily(familyExposed)
 	m.DeleteCellsInColumn(familyState, columnManifest)
 	left, err := s.swap(ctx, app, user, bigtable.NewCondMutation(latest(columnOwner, now,
 		append(bytes.Clone(now), 0)), m, nil), false)
@@ -293,6 +294,7 @@ func (s Events) LeaveUser(ctx context.Context, app, user string) error {
 	m := bigtable.NewMutation()
 	m.DeleteCellsInFamily(familyProfile)
 	m.DeleteCellsInFamily(familyInline)
+	m.DeleteCellsInFamily(familyExposed)
 	for _, column := range []string{columnCounter, columnManifest, columnDeleted, columnExcluded, columnVersion,
 		columnMarks, columnCopied, columnLinks} {
 		m.DeleteCellsInColumn(familyState, column)

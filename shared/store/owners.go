@@ -107,8 +107,8 @@ func (s Users) SetOwner(ctx context.Context, app, user string, from, to Owner) (
 // Arrival is a user row as it begins in the region that the user has moved to.
 type Arrival struct {
 	Epoch int64 // of the owner's state, which becomes Own
-	// Row has the ticket, the deletions, the opt-out, the marks and the links with which the row
-	// begins, and the profile and session that are valid at that ticket. Without a profile the row has
+	// Row has the ticket, the deletions, the opt-out, the marks, the links and the exposures with which the
+	// row begins, and the profile and session that are valid at that ticket. Without a profile the row has
 	// a marker.
 	Row User
 	// Manifest names no block. Its version is one that no manifest of the user has had.
@@ -133,6 +133,10 @@ func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, e
 		m.Set(familyState, columnLinks, bigtable.ServerTime, a.Row.Links)
 	}
 	DropInline()(m)
+	m.DeleteCellsInFamily(familyExposed)
+	for _, e := range a.Row.Exposures {
+		m.Set(familyExposed, e.column(), bigtable.Timestamp(e.At*1000), nil)
+	}
 	at := bigtable.Timestamp(a.Row.Ticket * microsPerTicket)
 	for column, value := range map[string][]byte{
 		columnProfile: a.Row.Profile, columnSummary: a.Row.Summary, columnSession: a.Row.Session, columnCounted: nil,

@@ -46,6 +46,7 @@ const (
 	familyProfile  = "p"
 	familyBlock    = "b"
 	familyInline   = "h" // of table users: the block in the user's row
+	familyExposed  = "e" // of table users: which experiments the user has met
 	familyTerms    = "d" // dictionaries
 	familyObject   = "o"
 	familyCounts   = "c"

@@ -64,6 +64,10 @@ func (p *userParser) cell(family, column string, at int64, value []byte) (err er
 		}
 	case familyInline:
 		p.Inline = value
+	case familyExposed:
+		var e Exposure
+		e, err = exposedTo(column, at)
+		p.Exposures = append(p.Exposures, e)
 	}
 	return err
 }

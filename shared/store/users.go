@@ -70,6 +70,8 @@ type User struct {
 	// reads it. HasInline reports that the caller did.
 	Inline    []byte
 	HasInline bool
+	// Exposures are in no order. UserHistory, UserExposures and UserArrival read them.
+	Exposures []Exposure
 	// ProfileTicket is the ticket of the profile, if the caller asked for it.
 	ProfileTicket int64
 	// Session is the session that was written with the profile. It is empty if the
@@ -133,37 +135,42 @@ func (s *Store) takeTicket(ctx context.Context, app, user string, next *bigtable
 type UserParts int
 
 const (
-	UserState   UserParts = iota // ticket, manifest, tombstone, opt-out, version
-	UserSummary                  // the state, and the summary of the profile
-	UserProfile                  // the state, and the profile
-	UserSession                  // the state, the profile and the session
-	UserHistory                  // the state, and the inline block
-	UserBase                     // the profile, the session and what the profile counts, without the state
-	UserTicket                   // the ticket
+	UserState     UserParts = iota // ticket, manifest, tombstone, opt-out, version
+	UserSummary                    // the state, and the summary of the profile
+	UserProfile                    // the state, and the profile
+	UserSession                    // the state, the profile and the session
+	UserHistory                    // the state, the inline block and the exposures
+	UserBase                       // the profile, the session and what the profile counts, without the state
+	UserTicket                     // the ticket
+	UserExposures                  // the state and the exposures
+	UserArrival                    // what travels with a user who moves: as UserSession, and the exposures
 )
 
 // userFilters pass the parts. Each column range has a branch of its own, because a
 // family filter is a regular expression.
-var userFilters = func() (filters [7]bigtable.ReadOption) {
+var userFilters = func() (filters [9]bigtable.ReadOption) {
 	state := bigtable.ColumnRangeFilter(familyState, "", "")
 	column := func(c string) bigtable.Filter { return bigtable.ColumnRangeFilter(familyProfile, c, c+"\x00") }
+	exposed := bigtable.ColumnRangeFilter(familyExposed, "", "")
 	for parts, f := range map[UserParts]bigtable.Filter{
-		UserState:   state,
-		UserSummary: bigtable.InterleaveFilters(state, column(columnSummary)),
-		UserProfile: bigtable.InterleaveFilters(state, column(columnProfile)),
-		UserSession: bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
-		UserHistory: historyFilter,
-		UserTicket:  bigtable.ColumnRangeFilter(familyState, columnCounter, columnCounter+"\x00"),
-		UserBase:    bigtable.InterleaveFilters(column(columnProfile), column(columnSession), column(columnCounted)),
+		UserState:     state,
+		UserSummary:   bigtable.InterleaveFilters(state, column(columnSummary)),
+		UserProfile:   bigtable.InterleaveFilters(state, column(columnProfile)),
+		UserSession:   bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession)),
+		UserHistory:   historyFilter,
+		UserTicket:    bigtable.ColumnRangeFilter(familyState, columnCounter, columnCounter+"\x00"),
+		UserBase:      bigtable.InterleaveFilters(column(columnProfile), column(columnSession), column(columnCounted)),
+		UserExposures: bigtable.InterleaveFilters(state, exposed),
+		UserArrival:   bigtable.InterleaveFilters(state, column(columnProfile), column(columnSession), exposed),
 	} {
 		filters[parts] = bigtable.RowFilter(bigtable.ChainFilters(f, bigtable.LatestNFilter(1)))
 	}
 	return filters
 }()
 
-// historyFilter passes the state and the inline block by the times of their cells, which
-// are the server's: those of a profile are its ticket, some milliseconds after 1970. One
-// filter for two families costs the server less than a branch for each.
+// historyFilter passes the state, the inline block and the exposures by the times of their cells,
+// which are of some clock: those of a profile are its ticket, some milliseconds after 1970. One
+// filter for these families costs the server less than a branch for each.
 var historyFilter = bigtable.TimestampRangeFilter(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Time{})
 
 // ReadUser reads a user row, to answer a request or to compute a profile.

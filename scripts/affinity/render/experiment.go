@@ -26,13 +26,17 @@ func ReportProgress(j api.ReportJob) Progress {
 func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) error {
 	var text bytes.Buffer
 	fmt.Fprintln(&text, colors.Bold(cli.Printable(r.Words)))
-	fmt.Fprintf(&text, "\n%s from %s to %s (%s), %s with an event in these days", cli.Printable(r.Experiment), r.From,
-		r.To, plural(int64(r.Days), "day"), plural(r.People, "user"))
+	who := "with an event in these days"
+	if r.Population == "exposed" {
+		who = "for whom an arm has answered"
+	}
+	fmt.Fprintf(&text, "\n%s from %s to %s (%s), %s %s", cli.Printable(r.Experiment), r.From, r.To,
+		plural(int64(r.Days), "day"), plural(r.People, "user"), who)
 	if r.Crossed > 0 {
 		fmt.Fprintf(&text, ", %s of two arms", plural(r.Crossed, "user"))
 	}
 	fmt.Fprintf(&text, ":\n\n")
-	columns := "ARM\tUSERS\tEXPECTED\tCLICKS\tCONVERSIONS\tREVENUE\t" + strings.ToUpper(r.Metric) +
+	columns := "ARM\tUSERS\tEXPECTED\tEXPOSED\tCLICKS\tCONVERSIONS\tREVENUE\t" + strings.ToUpper(r.Metric) +
 		" PER USER\tLIFT\t95 % INTERVAL"
 	err := cli.Table(&text, columns,
 		r.Arms, func(a api.ReportArm) []any {
@@ -45,15 +49,33 @@ func ExperimentReport(out io.Writer, r api.ExperimentReport, colors *Palette) er
 					}
 				}
 			}
-			return []any{a.Name, a.Users, int64(math.Round(a.Expected)), a.Clicks, a.Conversions, revenue(a.Revenue),
+			return []any{a.Name, a.Users, int64(math.Round(a.Expected)), a.Exposed, a.Clicks, a.Conversions, revenue(a.Revenue),
 				strconv.FormatFloat(a.PerUser, 'f', 4, 64), lift, interval}
 		})
+	if err == nil {
+		err = attributed(&text, r)
+	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(&text, "\nThe interval may be read every day. Log read at %s.\n", r.AsOf.UTC().Format(time.RFC3339))
 	_, err = out.Write(text.Bytes())
 	return err
+}
+
+// attributed writes what was bought after answers that the conversions name, if any do.
+func attributed(text *bytes.Buffer, r api.ExperimentReport) error {
+	if !slices.ContainsFunc(r.Arms, func(a api.ReportArm) bool { return a.Attributed.Conversions > 0 }) {
+		return nil
+	}
+	fmt.Fprintf(text, "\nConversions that name the answer which led to them:\n\n")
+	return cli.Table(text, "ARM\tCONVERSIONS\tREVENUE\tMEAN POSITION", r.Arms, func(a api.ReportArm) []any {
+		position := "-"
+		if p := a.Attributed.Position; p != nil {
+			position = strconv.FormatFloat(*p, 'f', 1, 64)
+		}
+		return []any{a.Name, a.Attributed.Conversions, revenue(a.Attributed.Revenue), position}
+	})
 }
 
 // Share writes a relative difference in percent, - if there is none.

@@ -107,6 +107,17 @@ type Person struct {
 	// Days are the days on which they have an event, those before the experiment too. A day with other events than
 	// clicks and conversions is there with zeros.
 	Days map[Day]Sums
+	// Orders are their conversions that name the answer which led to them. They are in Days, too.
+	Orders []Order
+}
+
+// Order is a conversion that names the answer of a ranking which led to it.
+type Order struct {
+	Day      Day
+	Revenue  Money
+	Currency string
+	// Position is where the object stood in the answer when the person clicked it, from 1; 0: no click says so.
+	Position int64
 }
 
 // arm returns the arm of the person and the day of their first exposure, and whether they have seen another arm too,

@@ -37,6 +37,17 @@ type ArmReport struct {
 	Conversions int64              `json:"conversions"`
 	Revenue     map[string]float64 `json:"revenue"` // by currency
 	PerUser     float64            `json:"perUser"` // of the metric, as it is: neither bounded nor adjusted
+	Attributed  Attributed         `json:"attributed"`
+}
+
+// Attributed is what the people of an arm bought after an answer that their conversions name.
+type Attributed struct {
+	Conversions int64              `json:"conversions"`
+	Revenue     map[string]float64 `json:"revenue"` // by currency
+	// Position is the mean of where the objects stood in their answers, from 1, of the Positioned conversions whose click
+	// says so; null if none does.
+	Position   *float64 `json:"position"`
+	Positioned int64    `json:"positioned"`
 }
 
 // Lift compares an arm with the control.
@@ -140,11 +151,24 @@ func (a *armTally) report(q Question, i int, people int64, currency string) ArmR
 	for name, money := range a.Revenue {
 		r.Revenue[name] = ratio(money, big.NewInt(moneyUnit))
 	}
+	r.Attributed = a.Attributed.report()
 	if a.Users > 0 {
 		total := map[Metric]float64{
 			Clicks: float64(a.Clicks), Conversions: float64(a.Conversions), Revenue: r.Revenue[currency],
 		}[q.Metric]
 		r.PerUser = total / float64(a.Users)
+	}
+	return r
+}
+
+func (a *attributed) report() Attributed {
+	r := Attributed{Conversions: a.Orders, Revenue: map[string]float64{}, Positioned: a.Positioned}
+	for name, money := range a.Revenue {
+		r.Revenue[name] = ratio(money, big.NewInt(moneyUnit))
+	}
+	if a.Positioned > 0 {
+		mean := float64(a.Positions) / float64(a.Positioned)
+		r.Position = &mean
 	}
 	return r
 }

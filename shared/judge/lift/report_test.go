@@ -229,9 +229,9 @@ func TestReportAsJSON(t *testing.T) {
 	const want = `{"experiment":"checkout","from":"2026-11-01","to":"2026-11-14","metric":"revenue","currency":"EUR",` +
 		`"population":"exposed","people":3,"crossed":1,"days":14,"arms":[` +
 		`{"name":"control","users":2,"expected":1.5,"exposed":2,"clicks":2,"conversions":1,` +
-		`"revenue":{"EUR":12.5,"USD":3},"perUser":6.25},` +
+		`"revenue":{"EUR":12.5,"USD":3},"perUser":6.25,"attributed":{"conversions":0,"revenue":{},"position":null,"positioned":0}},` +
 		`{"name":"B","users":1,"expected":1.5,"exposed":1,"clicks":0,"conversions":1,` +
-		`"revenue":{"EUR":12.5,"USD":3},"perUser":12.5}],` +
+		`"revenue":{"EUR":12.5,"USD":3},"perUser":12.5,"attributed":{"conversions":0,"revenue":{},"position":null,"positioned":0}}],` +
 		`"lift":[{"arm":"B","over":"control","metric":"revenue","relative":null,"low":null,"high":null,"decided":false,` +
 		`"explained":0}],"series":[{"day":"2026-11-14","arm":"B","relative":null,"low":null,"high":null}],"sampleRatio":{"p":1,"ok":true},"power":{"days":null,"for":0.05},"bound":null,` +
 		`"words":"Arm B or control has fewer than 100 users with revenue: not decided. ` +

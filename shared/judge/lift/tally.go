@@ -74,6 +74,35 @@ type armTally struct {
 	Conversions int64               `json:"conversions"`
 	Revenue     map[string]*big.Int `json:"revenue"` // by currency, in units of Money
 	Metric      map[string]sums     `json:"metric"`  // by currency, "" where the metric is not revenue
+	Attributed  attributed          `json:"attributed"`
+}
+
+// attributed is what a tally holds of the orders of an arm.
+type attributed struct {
+	Orders     int64               `json:"orders"`
+	Revenue    map[string]*big.Int `json:"revenue"`
+	Positioned int64               `json:"positioned"` // orders with a position
+	Positions  int64               `json:"positions"`  // their sum
+}
+
+func (a *attributed) add(o Order) {
+	a.Orders++
+	if o.Revenue != 0 {
+		earn(a.Revenue, o.Currency, big.NewInt(int64(o.Revenue)))
+	}
+	if o.Position > 0 {
+		a.Positioned++
+		a.Positions += o.Position
+	}
+}
+
+func (a *attributed) merge(o attributed) {
+	a.Orders += o.Orders
+	a.Positioned += o.Positioned
+	a.Positions += o.Positions
+	for currency, money := range o.Revenue {
+		earn(a.Revenue, currency, money)
+	}
 }
 
 // NewTally returns an empty tally. The error says what is wrong with the question.
@@ -84,6 +113,7 @@ func NewTally(q Question) (*Tally, error) {
 	t := &Tally{Question: q, Arms: make([]armTally, len(q.Arms))}
 	for i := range t.Arms {
 		t.Arms[i].Revenue, t.Arms[i].Metric = map[string]*big.Int{}, map[string]sums{}
+		t.Arms[i].Attributed.Revenue = map[string]*big.Int{}
 	}
 	return t, nil
 }
@@ -110,6 +140,11 @@ func Add(p Person, tallies ...*Tally) {
 		a.Exposed += one(exposed)
 		a.Crossed += one(crossed)
 		a.add(t.Question.Metric, now, earlier)
+		for _, o := range p.Orders {
+			if from <= o.Day && o.Day <= q.To {
+				a.Attributed.add(o)
+			}
+		}
 	}
 }
 
@@ -118,7 +153,7 @@ func (a *armTally) add(m Metric, now, earlier Sums) {
 	a.Clicks += now.Clicks
 	a.Conversions += now.Conversions
 	for currency, money := range now.Revenue {
-		a.earn(currency, big.NewInt(int64(money)))
+		earn(a.Revenue, currency, big.NewInt(int64(money)))
 	}
 	switch m {
 	case Clicks:
@@ -170,11 +205,11 @@ func (s *Sums) add(o Sums) {
 	}
 }
 
-func (a *armTally) earn(currency string, money *big.Int) {
-	if a.Revenue[currency] == nil {
-		a.Revenue[currency] = new(big.Int)
+func earn(revenue map[string]*big.Int, currency string, money *big.Int) {
+	if revenue[currency] == nil {
+		revenue[currency] = new(big.Int)
 	}
-	a.Revenue[currency].Add(a.Revenue[currency], money)
+	revenue[currency].Add(revenue[currency], money)
 }
 
 func (a *armTally) sums(currency string) sums {
@@ -197,11 +232,12 @@ func (t *Tally) Merge(other *Tally) error {
 		a.Clicks += o.Clicks
 		a.Conversions += o.Conversions
 		for currency, money := range o.Revenue {
-			a.earn(currency, money)
+			earn(a.Revenue, currency, money)
 		}
 		for currency, s := range o.Metric {
 			a.sums(currency).merge(s)
 		}
+		a.Attributed.merge(o.Attributed)
 	}
 	return nil
 }

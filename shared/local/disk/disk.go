@@ -28,7 +28,7 @@ import (
 
 // folderFormat is the number of the form in which this version keeps a folder: of the options of
 // Pebble, and of everything that the engine stores. Another number is refused.
-const folderFormat = 9
+const folderFormat = 10
 
 // Names in the folder.
 const (

@@ -127,7 +127,8 @@ func (b *Backends) resume(ctx context.Context) error {
 func (b *Backends) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(b.Refused.Flush(ctx), b.RefusedLinks.Flush(ctx), b.Sampled.Flush(ctx))
+	return errors.Join(b.Refused.Flush(ctx), b.RefusedLinks.Flush(ctx), b.Sampled.Flush(ctx),
+		profile.ExposuresOf(b.Profiles).Flush(ctx))
 }
 
 // ForIngest returns the backends of ingest.

@@ -50,8 +50,13 @@ var metrics = []string{"conversions", "revenue", "clicks"}
 // Assignment is the arm of an experiment that a user is in; zero: none.
 type Assignment struct{ Experiment, Arm string }
 
-// ofHoldout is the name under which the holdout of an app is reported. No experiment has it.
-const ofHoldout = "holdout"
+// OfHoldout is the name under which the holdout of an app is reported: no experiment has it. HeldOut and Personalized
+// are its arms.
+const (
+	OfHoldout    = "holdout"
+	HeldOut      = "holdout"
+	Personalized = "personalized"
+)
 
 const (
 	maxArms       = 10
@@ -141,7 +146,7 @@ func (e Experiment) Check() error {
 	switch {
 	case !nameForm.MatchString(e.Name):
 		return refuse("the name must be 1 to 64 letters, digits, _ or -")
-	case e.Name == ofHoldout:
+	case e.Name == OfHoldout:
 		return refuse("this is the name under which the users are reported who are held out: choose another one")
 	case len(e.Arms) < 2 || len(e.Arms) > maxArms:
 		return refuse("%d arms: must be 2 to %d", len(e.Arms), maxArms)

@@ -62,7 +62,7 @@ func (o *Orderer) read(ctx context.Context, app config.App, r asked) (input, err
 // readUser reads what the request needs of the user: the profile, the session and
 // the objects seen, with the strategy that ranks and the request's placement. A
 // request that has a UserWait gets a user without events if that takes longer or
-// fails.
+// fails. Who gets an order of an arm is noted: that of the active strategy, which nobody explains.
 func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *input) error {
 	in.user = profile.Result{App: app}
 	if r.User == "" {
@@ -70,6 +70,7 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *inp
 	}
 	if r.UserWait == 0 {
 		err := o.readKnown(ctx, app, r, in)
+		o.met(r, in.user, err)
 		in.user.App = r.placed(in.user.App)
 		return err
 	}
@@ -81,8 +82,16 @@ func (o *Orderer) readUser(ctx context.Context, app config.App, r asked, in *inp
 		return ctx.Err()
 	}
 	in.user, in.seen = read.user, read.seen
+	o.met(r, in.user, nil)
 	in.user.App = r.placed(in.user.App)
 	return nil
+}
+
+// met notes which arm the user of a request gets.
+func (o *Orderer) met(r asked, user profile.Result, err error) {
+	if err == nil && r.active() && !r.Explain {
+		profile.ExposuresOf(o.profiles).Note(r.User, user)
+	}
 }
 
 func (o *Orderer) readKnown(ctx context.Context, app config.App, r asked, in *input) error {

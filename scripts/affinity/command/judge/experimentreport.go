@@ -19,8 +19,8 @@ import (
 
 // reportOptions are the flags of a report.
 type reportOptions struct {
-	from, to, currency, metric, month, plot string
-	last                                    bool
+	from, to, currency, metric, month, population, plot string
+	last                                                bool
 }
 
 func reportCommand(t *command.Tool) *cobra.Command {
@@ -32,15 +32,20 @@ func reportCommand(t *command.Tool) *cobra.Command {
 			"NAME is that of the app's experiment, or holdout: what personalization has earned over those who get\n" +
 			"none. The interval may be read every day. --last answers the report that was made last, each night\n" +
 			"or by this command, and --month that of a month, whose days may have left the log. Ctrl-C stops\n" +
-			"following; the report continues. Requires a key with the permission admin.",
+			"following; the report continues. --population exposed counts the users for whom an arm has answered,\n" +
+			"in place of all with an event in these days. Requires a key with the permission admin.",
 		Example: "  affinity experiment report holdout\n" +
 			"  affinity experiment report holdout --metric conversions --plot lift.svg\n" +
 			"  affinity experiment report holdout --month 2026-11 --json\n" +
+			"  affinity experiment report checkout --population exposed\n" +
 			"  affinity experiment report checkout --from 2026-11-01 -o csv",
 		Args: cli.Args("NAME"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if o.metric != "" && !slices.Contains([]string{"clicks", "conversions", "revenue"}, o.metric) {
 				return cli.Usagef("--metric %q: must be clicks, conversions or revenue", o.metric)
+			}
+			if !slices.Contains([]string{"active", "exposed"}, o.population) {
+				return cli.Usagef("--population %q: must be active or exposed", o.population)
 			}
 			if o.last = o.last || o.month != ""; o.last && o.from+o.to+o.currency != "" {
 				return cli.Usagef("--last and --month ask for a report that is there: leave out --from, --to and --currency")
@@ -57,6 +62,7 @@ func reportCommand(t *command.Tool) *cobra.Command {
 	flags.StringVar(&o.currency, "currency", "", "of revenue (default: that in which most people paid)")
 	flags.StringVar(&o.metric, "metric", "", "clicks, conversions or revenue (default: that of the experiment)")
 	flags.StringVar(&o.month, "month", "", "print the report of a month, such as 2026-11")
+	flags.StringVar(&o.population, "population", "active", "who counts: active or exposed")
 	flags.BoolVar(&o.last, "last", false, "print the last report, and make none")
 	flags.StringVar(&o.plot, "plot", "", "write an SVG of the lift over the days to this file")
 	t.JSONFlag(cmd, command.JSONDocument)
@@ -70,7 +76,8 @@ func report(ctx context.Context, t *command.Tool, c *client.Client, name string,
 			return err
 		}
 	}
-	r, err := c.Jobs().ExperimentReport(ctx, name, api.ExperimentReportQuery{Metric: o.metric, Month: o.month})
+	r, err := c.Jobs().ExperimentReport(ctx, name,
+		api.ExperimentReportQuery{Metric: o.metric, Month: o.month, Population: o.population})
 	if err != nil {
 		return fmt.Errorf("read the report of %s: %w", cli.Printable(name), err)
 	}

@@ -13,13 +13,6 @@ import (
 	"github.com/affinityengine/affinity/shared/score/experiment"
 )
 
-// OfHoldout is the name under which the holdout of an app is reported, and HeldOut and Personalized are its arms.
-const (
-	OfHoldout    = "holdout"
-	HeldOut      = "holdout"
-	Personalized = "personalized"
-)
-
 // definition says which arm each user of an app is in. Users who are held out are in no arm of an experiment.
 type definition struct {
 	Holdout experiment.Holdout `json:"holdout,omitzero"`
@@ -31,7 +24,8 @@ type definition struct {
 type defined struct {
 	definition
 	name       string
-	start, end time.Time // end is zero until it has ended
+	since      time.Time // as exposures name it
+	start, end time.Time // as days are counted; end is zero until it has ended
 	metric     lift.Metric
 }
 
@@ -43,18 +37,19 @@ var ErrUnknown = errors.New("the app does not have it now")
 func definedBy(app config.App, name string, now time.Time) (defined, error) {
 	d := defined{definition: definition{Holdout: app.Holdout}, name: name}
 	switch e := app.Experiment; {
-	case name == OfHoldout && app.Holdout.On():
-		if d.start = app.HoldoutSince; d.start.After(now) { // the clock of the store is ahead
+	case name == experiment.OfHoldout && app.Holdout.On():
+		d.since = app.HoldoutSince
+		if d.start = d.since; d.start.After(now) { // the clock of the store is ahead
 			d.start = now
 		}
-	case name == OfHoldout || !e.On() || e.Name != name:
+	case name == experiment.OfHoldout || !e.On() || e.Name != name:
 		return d, fmt.Errorf("experiment %q of app %q: %w", name, app.ID, ErrUnknown)
 	case now.Before(e.StartAt):
 		return d, fault.New(fault.Invalid, "experiment %q begins at %s: there is nothing to report yet", name,
 			e.StartAt.UTC().Format(time.RFC3339))
 	default:
 		d.Experiment = &experiment.Experiment{Name: name, Arms: e.Arms, Coverage: e.Coverage, Seed: e.Seed}
-		d.start, d.metric = e.StartAt, lift.Metric(e.Metric)
+		d.since, d.start, d.metric = e.StartAt, e.StartAt, lift.Metric(e.Metric)
 		if d.end = e.EndAt; !e.StoppedAt.IsZero() {
 			d.end = e.StoppedAt
 		}
@@ -67,7 +62,7 @@ func definedBy(app config.App, name string, now time.Time) (defined, error) {
 
 // allOf returns what a night reports of an app.
 func allOf(app config.App, now time.Time) (all []defined) {
-	for _, name := range []string{OfHoldout, app.Experiment.Name} {
+	for _, name := range []string{experiment.OfHoldout, app.Experiment.Name} {
 		if d, err := definedBy(app, name, now); err == nil {
 			all = append(all, d)
 		}
@@ -78,7 +73,8 @@ func allOf(app config.App, now time.Time) (all []defined) {
 // arms returns the arms with their weights, the control first.
 func (d definition) arms() (arms []lift.Arm) {
 	if d.Experiment == nil {
-		return []lift.Arm{{Name: HeldOut, Weight: d.Holdout.Share}, {Name: Personalized, Weight: 1 - d.Holdout.Share}}
+		share := d.Holdout.Share
+		return []lift.Arm{{Name: experiment.HeldOut, Weight: share}, {Name: experiment.Personalized, Weight: 1 - share}}
 	}
 	for _, a := range d.Experiment.Arms {
 		arms = append(arms, lift.Arm{Name: a.Name, Weight: a.Weight})
@@ -91,9 +87,9 @@ func (d definition) arm(unit string) string {
 	heldOut := d.Holdout.Has(unit)
 	switch {
 	case d.Experiment == nil && heldOut:
-		return HeldOut
+		return experiment.HeldOut
 	case d.Experiment == nil:
-		return Personalized
+		return experiment.Personalized
 	case heldOut:
 		return ""
 	}

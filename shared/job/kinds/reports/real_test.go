@@ -21,8 +21,8 @@ import (
 
 // armSums is what the people of an arm did.
 type armSums struct {
-	Users, Clicks, Conversions int64
-	Cents                      map[string]int64 // by currency
+	Users, Exposed, Clicks, Conversions int64
+	Cents                               map[string]int64 // by currency
 }
 
 // Of the logs of real shops a report says what a loop over their lines does. Conversions get prices, which the logs lack.
@@ -64,51 +64,92 @@ func TestRealReports(t *testing.T) {
 			h.experiment = h.half(40)
 			from := lift.DayOf(h.experiment.StartAt)
 
-			arms, users, seen := map[string]*armSums{}, map[string]bool{}, map[string]bool{}
+			// A third of the users have met an arm on a day of their own, a few of them not that of their hash.
+			met, days := map[string]string{}, map[string]lift.Day{}
+			for _, e := range events {
+				h := hashed("met " + e.User)
+				if met[e.User] == "" && h%3 == 0 {
+					met[e.User], days[e.User] = []string{"old", "new"}[h/3%2], from+lift.Day(h/6%39)
+				}
+			}
+			for user, arm := range met {
+				h.expose(h.experiment, exposure{user, arm, days[user].Time().Add(time.Duration(hashed(user)%86_400) * time.Second)})
+			}
+			arms, exposed, users, seen := map[string]*armSums{}, map[string]*armSums{}, map[string]bool{}, map[string]bool{}
 			for _, a := range h.experiment.Arms {
-				arms[a.Name] = &armSums{Cents: map[string]int64{}}
+				arms[a.Name], exposed[a.Name] = &armSums{Cents: map[string]int64{}}, &armSums{Cents: map[string]int64{}}
+			}
+			for _, arm := range met {
+				exposed[arm].Users++
+				exposed[arm].Exposed++
 			}
 			for _, e := range events {
-				i, in := h.experiment.Arm(e.User)
+				name, on := met[e.User], lift.DayOf(time.UnixMilli(e.Time))
+				if i, in := h.experiment.Arm(e.User); in && name == "" {
+					name = h.experiment.Arms[i].Name
+				}
 				key := fmt.Sprint(e.User, " ", e.Time, " ", e.ID)
-				if lift.DayOf(time.UnixMilli(e.Time)) < from || !in || seen[key] {
+				if on < from || name == "" || seen[key] {
 					continue
 				}
-				arm := arms[h.experiment.Arms[i].Name]
 				seen[key] = true
+				arm := arms[name]
 				if !users[e.User] {
 					users[e.User] = true
 					arm.Users++
-				}
-				switch e.Type {
-				case event.Click:
-					arm.Clicks++
-				case event.Conversion:
-					arm.Conversions++
-					for _, id := range e.ObjectIDs {
-						arm.Cents[map[uint32]string{0: "EUR", 1: "GBP"}[hashed(e.User)/oneOf%2]] += int64(hashed(id) % 5_000 * (1 + hashed(id)%3))
+					if met[e.User] != "" {
+						arm.Exposed++
 					}
+				}
+				arm.add(e, currencies[hashed(e.User)/oneOf%2])
+				if met[e.User] != "" && on >= days[e.User] {
+					exposed[name].add(e, currencies[hashed(e.User)/oneOf%2])
 				}
 			}
 			_, body := h.report(reports.Request{Experiment: "checkout"})
 			for _, m := range []lift.Metric{lift.Clicks, lift.Conversions, lift.Revenue} {
-				got := map[string]*armSums{}
-				for _, a := range body.Reports[m].Arms {
-					cents := map[string]int64{}
-					for currency, amount := range a.Revenue {
-						cents[currency] = int64(math.Round(amount * 100))
+				for want, got := range map[*map[string]*armSums]lift.Report{&arms: body.Reports[m], &exposed: body.Exposed[m]} {
+					if diff := cmp.Diff(*want, sumsOf(got)); diff != "" {
+						t.Errorf("%s, %s (-want +got):\n%s", m, got.Population, diff)
 					}
-					got[a.Name] = &armSums{a.Users, a.Clicks, a.Conversions, cents}
 				}
-				if diff := cmp.Diff(arms, got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", m, diff)
-				}
+			}
+			if n := body.Exposed[lift.Clicks].People; n < 100 {
+				t.Errorf("%d people have met an arm: too few to show anything", n)
 			}
 			if n := body.Reports[lift.Clicks].People; n < 200 {
 				t.Errorf("%d people: too few to show anything", n)
 			}
 		})
 	}
+}
+
+var currencies = []string{"EUR", "GBP"}
+
+// add adds an event of a person of the arm. Its objects cost what their hash says.
+func (s *armSums) add(e store.LogEvent, currency string) {
+	switch e.Type {
+	case event.Click:
+		s.Clicks++
+	case event.Conversion:
+		s.Conversions++
+		for _, id := range e.ObjectIDs {
+			s.Cents[currency] += int64(hashed(id) % 5_000 * (1 + hashed(id)%3))
+		}
+	}
+}
+
+// sumsOf returns what a report says of each arm.
+func sumsOf(r lift.Report) map[string]*armSums {
+	all := map[string]*armSums{}
+	for _, a := range r.Arms {
+		cents := map[string]int64{}
+		for currency, amount := range a.Revenue {
+			cents[currency] = int64(math.Round(amount * 100))
+		}
+		all[a.Name] = &armSums{a.Users, a.Exposed, a.Clicks, a.Conversions, cents}
+	}
+	return all
 }
 
 func hashed(s string) uint32 {

@@ -45,9 +45,10 @@ type Params struct {
 	From  string `firestore:"from"`
 	To    string `firestore:"to"`
 	// Metric is the one that decides, "": revenue if there is any, else conversions.
-	Metric     string `firestore:"metric"`
-	Currency   string `firestore:"currency"`
-	Population string `firestore:"population"`
+	Metric   string `firestore:"metric"`
+	Currency string `firestore:"currency"`
+	// Since (ms) is when it began as its exposures name it.
+	Since int64 `firestore:"since"`
 	// AsOf is the instant of the log, RetentionDays is how far back from the last day the job reads.
 	AsOf          time.Time `firestore:"asOf"`
 	RetentionDays int       `firestore:"retentionDays"`
@@ -174,7 +175,7 @@ func (d defined) params(app config.App, q Request, now time.Time) (p Params, err
 		reads = min(reads, app.RetentionDays)
 	}
 	p = Params{Experiment: d.name, Start: start.String(), From: first.String(), To: last.String(),
-		Metric: string(d.metric), Currency: q.Currency, Population: string(lift.Active),
+		Metric: string(d.metric), Currency: q.Currency, Since: d.since.UnixMilli(),
 		AsOf: job.Stamp(now.Truncate(time.Millisecond)), RetentionDays: reads}
 	p.Definition, p.Hash, err = d.text()
 	return p, err

@@ -45,6 +45,13 @@ type harness struct {
 	shardUsers int
 	n          int
 	log        []logged
+	exposures  []exposure
+}
+
+// exposure is an answer of an arm to the user of a token.
+type exposure struct {
+	user, arm string
+	at        time.Time
 }
 
 // logged is an event that was sent.
@@ -54,6 +61,8 @@ type logged struct {
 	typ         event.Type
 	price       float64
 	currency    string
+	query       string // the answer that led to it
+	position    int64  // of a click in that
 }
 
 func newHarness(t testing.TB, shardUsers int) *harness {
@@ -118,6 +127,12 @@ func (h *harness) events(all ...logged) (events []store.LogEvent) {
 			text["objectData"] = []any{map[string]any{"price": l.price / 2, "quantity": 2}}
 			text["currency"] = l.currency
 		}
+		if l.query != "" {
+			text["queryID"] = l.query
+		}
+		if l.position > 0 {
+			text["positions"] = []int64{l.position}
+		}
 		body, err := json.Marshal(text)
 		must.Succeed(h.T, err)
 		events = append(events, store.LogEvent{User: l.user, Time: l.at.UnixMilli(), ID: fmt.Sprintf("%011d", h.n), Type: l.typ, Name: "Did",
@@ -125,6 +140,30 @@ func (h *harness) events(all ...logged) (events []store.LogEvent) {
 			Original: schema.Original{ReceivedAt: h.Now.UnixMilli(), Index: "products", Event: body}.Append(nil)})
 	}
 	return events
+}
+
+// expose stores exposures to the experiment of the app.
+func (h *harness) expose(e experiment.Experiment, all ...exposure) {
+	h.T.Helper()
+	for _, x := range all {
+		row, err := h.store.Users.ReadPrimary(h.T.Context(), app, x.user, store.UserExposures)
+		must.Succeed(h.T, err)
+		_, err = h.store.Users.Expose(h.T.Context(), app, x.user, row,
+			store.Exposure{Experiment: e.Name, Since: e.StartAt.UnixMilli(), Arm: x.arm, At: x.at.UnixMilli()})
+		must.Succeed(h.T, err)
+	}
+	h.exposures = append(h.exposures, all...)
+}
+
+// someExposed are exposures of some users in the last days, of whom a fourth has seen both arms.
+func (h *harness) someExposed(r *rand.Rand, users, days int) (all []exposure) {
+	for u := range users {
+		for _, arm := range []string{"old", "new"}[:r.IntN(3)] {
+			at := h.Now.Add(-time.Duration(r.Int64N(int64(days) * int64(day)))).Truncate(time.Millisecond)
+			all = append(all, exposure{fmt.Sprint("u", u), arm, at})
+		}
+	}
+	return all
 }
 
 // some sends random events of some users in the last days.
@@ -136,6 +175,12 @@ func (h *harness) some(r *rand.Rand, users, events, days int) {
 			typ: []event.Type{event.View, event.Click, event.Conversion}[r.IntN(3)]}
 		if l.typ == event.Conversion && r.IntN(2) == 0 {
 			l.price, l.currency = float64(2*(1+r.IntN(50))), []string{"EUR", "usd", ""}[r.IntN(3)]
+		}
+		if l.typ != event.View && r.IntN(2) == 0 {
+			l.query = fmt.Sprintf("%032x", r.IntN(2))
+		}
+		if l.typ == event.Click && l.query != "" {
+			l.position = 1 + r.Int64N(40)
 		}
 		all = append(all, l)
 	}
@@ -164,7 +209,7 @@ func (h *harness) kept(name, month string) (config.KeptReport, reports.Body) {
 // want makes the reports of an experiment from what was sent. person says who a token is, and unit by which token they
 // are divided; "" leaves the event out.
 func (h *harness) want(e experiment.Experiment, holdout experiment.Holdout, from, to lift.Day,
-	person func(logged) (user, unit string)) map[lift.Metric]lift.Report {
+	person func(logged) (user, unit string)) reports.Body {
 	h.T.Helper()
 	armOf := func(unit string) string {
 		if i, ok := e.Arm(unit); ok && !holdout.Has(unit) {
@@ -173,16 +218,26 @@ func (h *harness) want(e experiment.Experiment, holdout experiment.Holdout, from
 		return ""
 	}
 	people, others := map[string]*lift.Person{}, map[string]bool{}
-	for _, l := range h.log {
-		user, unit := person(l)
-		if user == "" {
-			continue
-		}
+	of := func(user, unit string) *lift.Person {
 		p := people[user]
 		if p == nil {
 			p = &lift.Person{Arm: armOf(unit), Days: map[lift.Day]lift.Sums{}}
 			people[user] = p
 		}
+		return p
+	}
+	for _, x := range h.exposures {
+		if user, unit := person(logged{user: x.user, at: x.at, typ: event.View}); user != "" {
+			p := of(user, unit)
+			p.Exposures = append(p.Exposures, lift.Exposure{At: x.at, Arm: x.arm})
+		}
+	}
+	for _, l := range h.log {
+		user, unit := person(l)
+		if user == "" {
+			continue
+		}
+		p := of(user, unit)
 		at := lift.DayOf(l.at)
 		s := p.Days[at]
 		if s.Revenue == nil {
@@ -201,9 +256,26 @@ func (h *harness) want(e experiment.Experiment, holdout experiment.Holdout, from
 			p.Others = append(p.Others, armOf(l.user))
 		}
 	}
-	all := map[lift.Metric]lift.Report{}
-	for _, m := range []lift.Metric{lift.Clicks, lift.Conversions, lift.Revenue} {
-		q := lift.Question{Experiment: e.Name, Start: lift.DayOf(e.StartAt), From: from, To: to, Metric: m, Population: lift.Active}
+	for _, l := range h.log {
+		user, unit := person(l)
+		if user == "" || l.typ != event.Conversion || l.query == "" || lift.DayOf(l.at) < from {
+			continue
+		}
+		o, clicked := lift.Order{Day: lift.DayOf(l.at), Revenue: lift.MoneyOf(l.price), Currency: strings.ToUpper(l.currency)}, time.Time{}
+		for _, click := range h.log {
+			by, _ := person(click)
+			if click.typ != event.Click || by != user || click.query != l.query || click.at.After(l.at) || click.at.Before(clicked) {
+				continue
+			}
+			if click.at.After(clicked) || click.position < o.Position {
+				o.Position, clicked = click.position, click.at
+			}
+		}
+		p := of(user, unit)
+		p.Orders = append(p.Orders, o)
+	}
+	report := func(population lift.Population, m lift.Metric) lift.Report {
+		q := lift.Question{Experiment: e.Name, Start: lift.DayOf(e.StartAt), From: from, To: to, Metric: m, Population: population}
 		for _, a := range e.Arms {
 			q.Arms = append(q.Arms, lift.Arm{Name: a.Name, Weight: a.Weight})
 		}
@@ -221,16 +293,21 @@ func (h *harness) want(e experiment.Experiment, holdout experiment.Holdout, from
 		}
 		r := tally.Report()
 		series.Into(&r)
-		all[m] = r
+		return r
+	}
+	all := reports.Body{Reports: map[lift.Metric]lift.Report{}, Exposed: map[lift.Metric]lift.Report{}}
+	for _, m := range []lift.Metric{lift.Clicks, lift.Conversions, lift.Revenue} {
+		all.Reports[m], all.Exposed[m] = report(lift.Active, m), report(lift.Exposed, m)
 	}
 	return all
 }
 
 func themselves(l logged) (user, unit string) { return l.user, l.user }
 
-func compare(t testing.TB, want map[lift.Metric]lift.Report, got reports.Body) {
+func compare(t testing.TB, want, got reports.Body) {
 	t.Helper()
-	if diff := cmp.Diff(want, got.Reports); diff != "" {
+	want.Metric = got.Metric
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 }
@@ -255,6 +332,9 @@ func TestReportEqualsWhatWasSent(t *testing.T) {
 			h.Now = h.Now.Add(time.Second)
 			h.apply(logged{user: "a1", known: "k", at: h.Now.Add(-7 * day), typ: event.Conversion, price: 8, currency: "EUR"},
 				logged{user: "k", at: h.Now.Add(-30 * day), typ: event.Conversion, price: 4, currency: "EUR"}, logged{user: "a1", at: h.Now.Add(-6 * day), typ: event.View})
+			// k has met one arm as a visitor, and the other one later. v has met one, and done nothing.
+			h.expose(e, append(h.someExposed(rand.New(rand.NewPCG(3, 2)), 12, 15), exposure{"a0", "new", h.Now.Add(-9 * day)},
+				exposure{"k", "old", h.Now.Add(-5 * day)}, exposure{"v", "old", h.Now.Add(-5 * day)})...)
 			for _, user := range []string{"u0", "u1"} {
 				_, err := h.engine.Delete(t.Context(), app, user)
 				must.Succeed(t, err)
@@ -266,6 +346,7 @@ func TestReportEqualsWhatWasSent(t *testing.T) {
 			h.Now = h.Now.Add(time.Hour)
 			h.apply(logged{user: "u1", at: h.Now.Add(-time.Minute), typ: event.Click}, logged{user: "u3", at: h.Now.Add(-time.Minute), typ: event.Click},
 				logged{user: "u3", at: h.Now.Add(-time.Minute), typ: event.Conversion, price: 3})
+			h.expose(e, exposure{"u1", "new", h.Now.Add(-time.Minute)})
 			today := lift.DayOf(h.Now)
 			want := h.want(e, h.app().Holdout, today-20, today, func(l logged) (string, string) {
 				switch {
@@ -285,7 +366,13 @@ func TestReportEqualsWhatWasSent(t *testing.T) {
 			h.WantState(j.ID, job.Done, "")
 			kept, body := h.kept("checkout", "")
 			compare(t, want, body)
-			if r := want[lift.Revenue]; body.Metric != lift.Revenue || kept.Job != j.ID || kept.Definition == "" || r.Crossed > 1 || r.People < 5 {
+			if met := want.Exposed[lift.Revenue]; met.Crossed < 1 || met.People < 5 || met.Arms[0].Users == 0 || met.Arms[1].Users == 0 {
+				t.Fatalf("of %d people who have met it %d have crossed: %+v", met.People, met.Crossed, met.Arms)
+			}
+			if a := want.Reports[lift.Revenue].Arms[0].Attributed; a.Conversions < 2 || a.Positioned == 0 || a.Positioned == a.Conversions {
+				t.Fatalf("attributed: %+v", a)
+			}
+			if r := want.Reports[lift.Revenue]; body.Metric != lift.Revenue || kept.Job != j.ID || kept.Definition == "" || r.Crossed < 1 || r.People < 5 {
 				t.Fatalf("%+v of %d people, %d have crossed", kept, r.People, r.Crossed)
 			}
 			if at >= calls() {
@@ -313,6 +400,7 @@ func TestReportInPartsAndRegions(t *testing.T) {
 	e := h.half(20)
 	h.experiment = e
 	h.some(rand.New(rand.NewPCG(5, 1)), 40, 400, 50)
+	h.expose(e, h.someExposed(rand.New(rand.NewPCG(5, 2)), 40, 19)...)
 	for i := range 20 {
 		must.Succeed(t, profile.ResidentsOf(h.engine).Move(t.Context(), h.app(), fmt.Sprint("u", 2*i), "us", h.Now.AddDate(1, 0, 0)))
 	}
@@ -320,7 +408,7 @@ func TestReportInPartsAndRegions(t *testing.T) {
 	_, body := h.report(reports.Request{Experiment: "checkout"})
 	want := h.want(e, experiment.Holdout{}, lift.DayOf(h.Now)-20, lift.DayOf(h.Now)-1, themselves)
 	compare(t, want, body)
-	if n := want[lift.Clicks].People; n < 20 {
+	if n := want.Reports[lift.Clicks].People; n < 20 {
 		t.Errorf("%d people: too few to show anything", n)
 	}
 
@@ -328,6 +416,7 @@ func TestReportInPartsAndRegions(t *testing.T) {
 	h.experiment = e
 	h.runner.Budget = time.Nanosecond
 	h.some(rand.New(rand.NewPCG(6, 1)), 1_500, 3_000, 30)
+	h.expose(e, h.someExposed(rand.New(rand.NewPCG(6, 2)), 1_600, 19)...)
 	_, body = h.report(reports.Request{Experiment: "checkout"})
 	compare(t, h.want(e, experiment.Holdout{}, lift.DayOf(h.Now)-20, lift.DayOf(h.Now)-1, themselves), body)
 }
@@ -340,19 +429,19 @@ func TestReportOfTheHoldout(t *testing.T) {
 	must.Succeed(t, err)
 	h.Now = h.Now.Add(30 * day)
 	h.some(rand.New(rand.NewPCG(8, 1)), 60, 400, 29)
-	kept, body := h.report(reports.Request{Experiment: reports.OfHoldout})
+	kept, body := h.report(reports.Request{Experiment: experiment.OfHoldout})
 	start := lift.DayOf(app.HoldoutSince)
-	e := experiment.Experiment{Name: reports.OfHoldout, StartAt: app.HoldoutSince, Seed: "q", Coverage: 1,
-		Arms: []experiment.Arm{{Name: reports.HeldOut, Weight: 0.2}, {Name: reports.Personalized, Weight: 0.8}}}
+	e := experiment.Experiment{Name: experiment.OfHoldout, StartAt: app.HoldoutSince, Seed: "q", Coverage: 1,
+		Arms: []experiment.Arm{{Name: experiment.HeldOut, Weight: 0.2}, {Name: experiment.Personalized, Weight: 0.8}}}
 	compare(t, h.want(e, experiment.Holdout{}, start, lift.DayOf(h.Now)-1, themselves), body)
 	h.Now = h.Now.Add(time.Hour)
 	must.Succeed(t, h.turn(0.1))
-	again, _ := h.report(reports.Request{Experiment: reports.OfHoldout})
+	again, _ := h.report(reports.Request{Experiment: experiment.OfHoldout})
 	if again.Definition == kept.Definition || again.Job == kept.Job {
 		t.Errorf("another share: %+v after %+v", again, kept)
 	}
 	must.Succeed(t, h.turn(0))
-	if _, err := h.runner.Start(t.Context(), app.ID, reports.Request{Experiment: reports.OfHoldout}); !errors.Is(err, reports.ErrUnknown) {
+	if _, err := h.runner.Start(t.Context(), app.ID, reports.Request{Experiment: experiment.OfHoldout}); !errors.Is(err, reports.ErrUnknown) {
 		t.Errorf("nobody is held out: %v", err)
 	}
 }

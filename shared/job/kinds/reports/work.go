@@ -28,10 +28,13 @@ const merging = "report"
 // metrics are those of a report.
 var metrics = []lift.Metric{lift.Clicks, lift.Conversions, lift.Revenue}
 
+// populations are those of a report: of each it has all metrics.
+var populations = []lift.Population{lift.Active, lift.Exposed}
+
 // maxPoints is of how many days before the last one a report says the lift.
 const maxPoints = 11
 
-// sums are what some people have shown, of each metric.
+// sums are what some people have shown: of each population, of each metric.
 type sums struct {
 	Tallies []*lift.Tally  `json:"tallies"`
 	Series  []*lift.Series `json:"series"`
@@ -39,28 +42,29 @@ type sums struct {
 
 // newSums returns empty sums of a job.
 func newSums(p Params) (s sums, err error) {
-	for _, m := range metrics {
-		q, err := question(p, m)
-		if err != nil {
-			return s, err
+	q, err := question(p)
+	if err != nil {
+		return s, err
+	}
+	for _, q.Population = range populations {
+		for _, q.Metric = range metrics {
+			tally, err := lift.NewTally(q)
+			if err != nil {
+				return s, err
+			}
+			series, err := lift.NewSeries(q, maxPoints)
+			if err != nil {
+				return s, err
+			}
+			s.Tallies, s.Series = append(s.Tallies, tally), append(s.Series, series)
 		}
-		tally, err := lift.NewTally(q)
-		if err != nil {
-			return s, err
-		}
-		series, err := lift.NewSeries(q, maxPoints)
-		if err != nil {
-			return s, err
-		}
-		s.Tallies, s.Series = append(s.Tallies, tally), append(s.Series, series)
 	}
 	return s, nil
 }
 
-// question is what a job asks of a metric.
-func question(p Params, metric lift.Metric) (lift.Question, error) {
-	q := lift.Question{Experiment: p.Experiment, Metric: metric, Currency: p.Currency,
-		Population: lift.Population(p.Population)}
+// question is what a job asks, without the metric and the population.
+func question(p Params) (lift.Question, error) {
+	q := lift.Question{Experiment: p.Experiment, Currency: p.Currency}
 	d, err := p.definition()
 	if err != nil {
 		return q, err
@@ -85,9 +89,11 @@ func (p Params) definition() (d definition, err error) {
 }
 
 func (s sums) add(p lift.Person) {
-	lift.Add(p, s.Tallies...)
-	for i := range s.Series[0].Tallies {
-		lift.Add(p, s.Series[0].Tallies[i], s.Series[1].Tallies[i], s.Series[2].Tallies[i])
+	for i := 0; i < len(s.Tallies); i += len(metrics) {
+		lift.Add(p, s.Tallies[i:i+len(metrics)]...)
+		for j := range s.Series[i].Tallies {
+			lift.Add(p, s.Series[i].Tallies[j], s.Series[i+1].Tallies[j], s.Series[i+2].Tallies[j])
+		}
 	}
 }
 
@@ -188,6 +194,31 @@ type task struct {
 type person struct {
 	lift.Person
 	tokens []string // with events in the days of the report
+	orders []order  // in the order of Orders
+}
+
+// order is a conversion that names answers.
+type order struct {
+	at               int64 // ms
+	queries, objects []string
+	clicked          int64 // ms, when the last click before it had its position
+}
+
+// place sets the positions of those orders to which a click has led: of several clicks before an order the last one
+// says the position, of those at one instant the one that was higher.
+func (p *person) place(at int64, click *event.Event) {
+	for i := range p.orders {
+		o := &p.orders[i]
+		if at > o.at || at < o.clicked || !slices.Contains(o.queries, click.QueryID) {
+			continue
+		}
+		for _, id := range o.objects {
+			position, old := click.Position(id), p.Orders[i].Position
+			if position > 0 && (at > o.clicked || old == 0 || position < old) {
+				o.clicked, p.Orders[i].Position = at, position
+			}
+		}
+	}
 }
 
 // count adds up the users of a shard. Only the end of the task's time makes a checkpoint that goes on: the sums are
@@ -229,8 +260,22 @@ func (t *task) count(ctx context.Context) (job.Progress, error) {
 				one.Others = append(one.Others, d.arm(token))
 			}
 		},
+		Exposure: func(p *profile.SweptPerson, e store.Exposure) {
+			if e.Experiment == t.params.Experiment && e.Since == t.params.Since && e.At <= end {
+				one := of(p)
+				one.Exposures = append(one.Exposures, lift.Exposure{At: time.UnixMilli(e.At), Arm: e.Arm})
+			}
+		},
 		Original: func(p *profile.SweptPerson, _ string, at int64, original []byte) error {
-			return addRevenue(of(p).Days, lift.DayOf(time.UnixMilli(at)), original)
+			return of(p).earn(at, original, q.From)
+		},
+		Follows: func(p *profile.SweptPerson) bool { return people[p] != nil && len(people[p].orders) > 0 },
+		Clicked: func(p *profile.SweptPerson, at int64, original []byte) error {
+			e, err := decoded(original)
+			if err == nil {
+				of(p).place(at, &e)
+			}
+			return err
 		},
 	}
 	app := t.app
@@ -262,21 +307,32 @@ func (t *task) count(ctx context.Context) (job.Progress, error) {
 	return result, err
 }
 
-// addRevenue adds what a conversion has earned to a day. Days that the report leaves out do not count.
-func addRevenue(days map[lift.Day]lift.Sums, day lift.Day, original []byte) error {
-	s, counts := days[day]
+// decoded returns the event of an original.
+func decoded(original []byte) (event.Event, error) {
+	o, err := schema.ParseOriginal(original)
+	if err != nil {
+		return event.Event{}, err
+	}
+	return o.Decode()
+}
+
+// earn adds what a conversion has earned to its day, and keeps those of the report that name answers. Days that the
+// report leaves out do not count.
+func (p *person) earn(at int64, original []byte, from lift.Day) error {
+	day := lift.DayOf(time.UnixMilli(at))
+	s, counts := p.Days[day]
 	if !counts {
 		return nil
 	}
-	o, err := schema.ParseOriginal(original)
-	if err != nil {
-		return err
-	}
-	e, err := o.Decode()
+	e, err := decoded(original)
 	if err != nil {
 		return err
 	}
 	amount, currency := e.Revenue()
+	if queries := e.Queries(); day >= from && len(queries) > 0 && e.Subtype != "addToCart" {
+		p.orders = append(p.orders, order{at: at, queries: queries, objects: e.ObjectIDs})
+		p.Orders = append(p.Orders, lift.Order{Day: day, Revenue: lift.MoneyOf(amount), Currency: currency})
+	}
 	if amount == 0 {
 		return nil
 	}
@@ -284,7 +340,7 @@ func addRevenue(days map[lift.Day]lift.Sums, day lift.Day, original []byte) erro
 		s.Revenue = map[string]lift.Money{}
 	}
 	s.Revenue[currency] += lift.MoneyOf(amount)
-	days[day] = s
+	p.Days[day] = s
 	return nil
 }
 
@@ -324,16 +380,20 @@ func (t *task) merge(ctx context.Context) (job.Progress, error) {
 
 // Body is what a kept report says.
 type Body struct {
-	Metric  lift.Metric                 `json:"metric"` // that which decides
+	Metric lift.Metric `json:"metric"` // that which decides
+	// Reports are of active people, Exposed of those who have met the experiment.
 	Reports map[lift.Metric]lift.Report `json:"reports"`
+	Exposed map[lift.Metric]lift.Report `json:"exposed"`
 }
 
 func (s sums) body(decides lift.Metric) Body {
-	b := Body{Metric: decides, Reports: map[lift.Metric]lift.Report{}}
-	for i, m := range metrics {
-		r := s.Tallies[i].Report()
-		s.Series[i].Into(&r)
-		b.Reports[m] = r
+	b := Body{Metric: decides, Reports: map[lift.Metric]lift.Report{}, Exposed: map[lift.Metric]lift.Report{}}
+	for i, t := range s.Tallies {
+		r, of := t.Report(), b.Reports
+		if s.Series[i].Into(&r); r.Population == lift.Exposed {
+			of = b.Exposed
+		}
+		of[r.Metric] = r
 	}
 	if b.Metric == "" {
 		b.Metric = lift.Conversions
