@@ -75,7 +75,13 @@ func prefixes(t *testing.T, path, within string) map[string]string {
 		t.Fatalf("%s has no %s", path, within)
 	}
 	routes := map[string]string{}
+	made := map[string]string{} // packages of the handlers that variables hold
 	ast.Inspect(file.Decls[at], func(n ast.Node) bool {
+		if set, ok := n.(*ast.AssignStmt); ok && len(set.Lhs) == 1 {
+			if variable, ok := set.Lhs[0].(*ast.Ident); ok && variable.Name == "documents" {
+				made[variable.Name] = maker(set.Rhs[0])
+			}
+		}
 		entry, ok := n.(*ast.CompositeLit)
 		if !ok || len(entry.Elts) != 2 {
 			return true
@@ -88,14 +94,24 @@ func prefixes(t *testing.T, path, within string) map[string]string {
 		switch h := handler.Value.(type) {
 		case *ast.SelectorExpr: // of API
 			routes[literal(prefix.Value)] = strings.ToLower(h.Sel.Name)
-		case *ast.CallExpr:
-			if made, ok := h.Fun.(*ast.SelectorExpr); ok && made.Sel.Name == "New" {
-				if pkg, ok := made.X.(*ast.Ident); ok {
-					routes[literal(prefix.Value)] = pkg.Name
-				}
+		case *ast.Ident:
+			if pkg := made[h.Name]; pkg != "" {
+				routes[literal(prefix.Value)] = pkg
 			}
 		}
 		return true
 	})
 	return routes
+}
+
+// maker returns the package whose New makes a handler, "" if none does.
+func maker(e ast.Expr) string {
+	if call, ok := e.(*ast.CallExpr); ok {
+		if made, ok := call.Fun.(*ast.SelectorExpr); ok && made.Sel.Name == "New" {
+			if pkg, ok := made.X.(*ast.Ident); ok {
+				return pkg.Name
+			}
+		}
+	}
+	return ""
 }

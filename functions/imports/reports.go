@@ -21,7 +21,11 @@ func (l *lines) addReport(line *api.ExportedReport, grant auth.Grant, kept bool)
 	if line.Experiment == "" || line.Reports[line.Metric] == nil {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "The report has no experiment, or none of its metric")
 	}
-	body, err := json.Marshal(map[string]any{"metric": line.Metric, "reports": line.Reports, "exposed": line.Exposed})
+	body, err := json.Marshal(struct { // as the job that made it kept it
+		Metric  string                     `json:"metric"`
+		Reports map[string]json.RawMessage `json:"reports"`
+		Exposed map[string]json.RawMessage `json:"exposed"`
+	}{line.Metric, line.Reports, line.Exposed})
 	if err != nil {
 		return err
 	}

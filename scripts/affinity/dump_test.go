@@ -151,7 +151,7 @@ func TestDumpAndRestoreOfReports(t *testing.T) {
 	t.Parallel()
 	from, to := startEngine(t, stack.Options{}), startEngine(t, stack.Options{})
 	kept := config.KeptReport{Experiment: "holdout", Definition: "d1", Job: "report-1", AsOf: time.Now().UTC().Truncate(time.Millisecond),
-		Body: `{"metric":"clicks","reports":{"clicks":{"from":"2026-11-01","to":"2026-11-30","words":"more"}}}`}
+		Body: `{"metric":"clicks","reports":{"clicks":{"from":"2026-11-01","to":"2026-11-30","words":"more"}},"exposed":{"clicks":{"words":"none"}}}`}
 	for _, month := range []string{"", "2026-11"} {
 		kept.Month = month
 		must(t, config.ReportsOf(from.Backends.Config).Keep(t.Context(), "demo", kept))

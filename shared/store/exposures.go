@@ -27,6 +27,9 @@ func (e Exposure) endedBy(o Exposure) bool {
 	return (e.Experiment == experiment.OfHoldout) == (o.Experiment == experiment.OfHoldout) && e.Since < o.Since
 }
 
+// metValue is the value of each exposure's cell: an empty one is what a deletion leaves elsewhere.
+var metValue = []byte("1")
+
 func (e Exposure) column() string { return fmt.Sprintf("%s,%d,%s", e.Experiment, e.Since, e.Arm) }
 
 // exposedTo returns the exposure in a column. Neither names of experiments nor of arms have commas.
@@ -52,7 +55,7 @@ func (s Users) Expose(ctx context.Context, app, user string, row User, e Exposur
 		}
 	}
 	m.DeleteCellsInColumn(familyExposed, e.column())
-	m.Set(familyExposed, e.column(), at, nil)
+	m.Set(familyExposed, e.column(), at, metValue)
 	if row.Owner != (Owner{}) {
 		owner = row.Owner.appendBinary(nil)
 	}

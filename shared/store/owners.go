@@ -135,7 +135,7 @@ func (s Users) Arrive(ctx context.Context, app, user string, a Arrival) (bool, e
 	DropInline()(m)
 	m.DeleteCellsInFamily(familyExposed)
 	for _, e := range a.Row.Exposures {
-		m.Set(familyExposed, e.column(), bigtable.Timestamp(e.At*1000), nil)
+		m.Set(familyExposed, e.column(), bigtable.Timestamp(e.At*1000), metValue)
 	}
 	at := bigtable.Timestamp(a.Row.Ticket * microsPerTicket)
 	for column, value := range map[string][]byte{

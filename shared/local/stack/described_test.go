@@ -16,6 +16,8 @@ import (
 	"github.com/affinityengine/affinity/shared/app/auditlog"
 	"github.com/affinityengine/affinity/shared/local/must"
 	"github.com/affinityengine/affinity/shared/local/stack"
+	"github.com/affinityengine/affinity/shared/profile"
+	"github.com/affinityengine/affinity/shared/score/experiment"
 	"github.com/affinityengine/affinity/shared/score/schema"
 	"github.com/affinityengine/affinity/shared/store"
 )
@@ -107,6 +109,10 @@ func use(t *testing.T, s *stack.Stack, app, user string) {
 	idle(t, s)
 	ask("POST", "/1/crowd", "", http.StatusOK)
 	ask("GET", "/1/export/"+user, "", http.StatusOK)
+	_, err := s.Backends.CachedConfig.SetHoldout(t.Context(), app, experiment.Holdout{Share: experiment.MaxHoldout, Seed: "s"})
+	must.Succeed(t, err)
+	ask("POST", "/1/rank", fmt.Sprintf(`{"userToken":%q,"index":"i","objectIDs":["1","2"]}`, user), http.StatusOK)
+	must.Succeed(t, profile.ExposuresOf(s.Backends.Profiles).Flush(t.Context()))
 	idle(t, s)
 	if _, err := s.Backends.Store.Rates.ExchangeRates(t.Context(), app, "p", []byte(`{"count":{"user,`+user+`":9}}`)); err != nil {
 		t.Fatal(err)
