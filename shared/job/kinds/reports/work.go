@@ -301,7 +301,8 @@ func (t *task) count(ctx context.Context) (job.Progress, error) {
 	}
 	result.Next = t.shard.To
 	if result.Result, err = encode(t.at.Sums); err == nil && len(result.Result) > job.MaxResult {
-		err = fmt.Errorf("%w: the sums of %d users have %d bytes, at most %d are kept: the users paid in too many currencies",
+		err = fmt.Errorf("%w: the sums of %d users have %d bytes, at most %d are kept: "+
+			"the users paid in too many currencies for so many arms",
 			job.ErrFailed, swept.Users, len(result.Result), job.MaxResult)
 	}
 	return result, err
