@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -24,32 +25,18 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 	if q.Has("population") && !exposed && q.Get("population") != "active" {
 		return httpapi.Errorf(http.StatusUnprocessableEntity, "population must be active or exposed")
 	}
-	all, err := config.ReportsOf(h.Config).All(r.Context(), app)
-	if err != nil {
-		return err
-	}
-	months := []string{}
-	var kept *config.KeptReport
-	for i, k := range all {
-		if k.Experiment != name {
-			continue
-		}
-		if k.Month == month {
-			kept = &all[i]
-		}
-		if k.Month != "" {
-			months = append(months, k.Month)
-		}
-	}
+	kept, err := config.ReportsOf(h.Config).Kept(r.Context(), app, name, month)
 	switch {
-	case kept == nil && month != "":
+	case errors.Is(err, config.ErrNotFound) && month != "":
 		return httpapi.Errorf(http.StatusNotFound, "No report of %q of %s: a night makes one some days after the month, "+
 			"if the experiment ran in it", name, month)
-	case kept == nil:
+	case errors.Is(err, config.ErrNotFound):
 		return httpapi.Errorf(http.StatusNotFound, "No report of %q yet: POST /1/reports starts one, and so does each night "+
 			"while it runs", name)
+	case err != nil:
+		return err
 	}
-	body, err := reportLine(*kept)
+	body, err := reportLine(kept)
 	if err != nil {
 		return err
 	}
@@ -74,6 +61,8 @@ func (h handler) experimentReport(w http.ResponseWriter, r *http.Request, app st
 		}
 	}
 	answer.AsOf, answer.Job, answer.Definition = api.At(kept.AsOf), kept.Job, kept.Definition
-	answer.Months = months
+	if answer.Months, err = config.ReportsOf(h.Config).Months(r.Context(), app, name); err != nil {
+		return err
+	}
 	return httpapi.WriteJSON(w, http.StatusOK, answer)
 }

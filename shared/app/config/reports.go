@@ -62,6 +62,23 @@ func (r Reports) All(ctx context.Context, appID string) ([]KeptReport, error) {
 	return all, nil
 }
 
+// Months returns the months of which an experiment has a report, the newest first. It reads no report.
+func (r Reports) Months(ctx context.Context, appID, experiment string) ([]string, error) {
+	all, err := below[KeptReport](ctx, r.store, appID, documents.Query{Collection: "keptReports", Only: []string{"month"},
+		Where: []documents.Condition{{Field: "experiment", Is: documents.Equal, Value: experiment}}})
+	if err != nil {
+		return nil, fmt.Errorf("list the reports of experiment %q of app %q: %w", experiment, appID, err)
+	}
+	months := []string{}
+	for _, k := range all {
+		if k.Month != "" {
+			months = append(months, k.Month)
+		}
+	}
+	slices.SortFunc(months, func(a, b string) int { return cmp.Compare(b, a) })
+	return months, nil
+}
+
 // Keep stores a report in place of an older one of its experiment and month. It returns ErrNotFound if the app does
 // not exist.
 func (r Reports) Keep(ctx context.Context, appID string, report KeptReport) error {
